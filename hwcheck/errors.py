@@ -1,0 +1,59 @@
+"""
+The errors hwcheck raises on purpose; anything else that escapes is a bug.
+
+::
+
+    HwcheckError
+    ├── UsageError     flags, targets or files named on the command line are wrong        exit 2
+    ├── ProfileError   a profile, site layer or waiver file does not load                 exit 2
+    ├── EvidenceError  an evidence directory or bundle cannot be used as one              exit 2
+    └── ParseError     a text is of a known format but cannot be understood; caught at
+                       the border of parsing, where it becomes a Missing(unparsable)
+
+A sick machine is no error: it is a finding. A value that could not be had is no error either: it is a
+:class:`hwcheck.facts.Missing`.
+"""
+
+from __future__ import annotations
+
+
+class HwcheckError(Exception):
+    """Root of the errors that are told to the user without a traceback."""
+
+
+class UsageError(HwcheckError):
+    """What was asked for on the command line cannot be done."""
+
+
+class ProfileError(HwcheckError):
+    """
+    A YAML layer (profile, site, waivers) is wrong.
+
+    Args:
+        message: what is wrong, one sentence.
+        path: the file.
+        line: 1-based line, where known.
+    """
+
+    def __init__(self, message: str, path: str = "", line: int | None = None) -> None:
+        self.path, self.line = path, line
+        where = f"{path}:{line}: " if line else f"{path}: " if path else ""
+        super().__init__(where + message)
+
+
+class EvidenceError(HwcheckError):
+    """An evidence directory, a bundle or a posted file cannot be read as evidence at all."""
+
+
+class ParseError(HwcheckError):
+    """
+    A text of a known format does not say what it should.
+
+    Args:
+        message: what was expected and not found.
+        line: 1-based line in the file the text came from, where known.
+    """
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        self.line = line
+        super().__init__(message)

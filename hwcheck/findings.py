@@ -1,0 +1,151 @@
+"""What hwcheck says: findings, remedies, incidents, measurements, and the verdict over them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hwcheck.facts import Origin, Subject
+
+
+class Status(enum.StrEnum):
+    """
+    The answer of one check for one subject.
+
+    Unknown: something was asked and could not be told. Skip: not applicable here, or never asked.
+    """
+
+    PASS = "pass"
+    WARN = "warn"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    SKIP = "skip"
+
+
+class Urgency(enum.StrEnum):
+    """When to act on a finding."""
+
+    NOW = "now"
+    JOB_END = "job-end"
+    MAINTENANCE = "maintenance"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """
+    What makes a finding go away.
+
+    Attributes:
+        kind: ``write`` (a setting), ``act`` (restart, reload, reset, reboot) or ``hands`` (reseat, cable, RMA).
+        text: what to do, one or two sentences.
+        role: name of the Ansible role that does it; "" while there is none.
+        disturbs: what is disturbed by it: ``nothing``, ``gpu``, ``board``, ``network``, ``node``.
+    """
+
+    kind: str
+    text: str
+    role: str = ""
+    disturbs: str = ""
+
+
+@dataclass(slots=True)
+class Finding:
+    """
+    Attributes:
+        check: check id, ``<family>.<name>``.
+        subject: what it is about.
+        status: the answer.
+        message: one sentence.
+        urgency: when to act; None for pass and skip.
+        observed, expected: JSON values; None when there is nothing to show.
+        origin: the evidence line that decided.
+        remedy: what to do about it; None for pass and skip.
+        waived: the waiver that accepts it, as owner, reason and expiry; None otherwise.
+    """
+
+    check: str
+    subject: Subject
+    status: Status
+    message: str
+    urgency: Urgency | None = None
+    observed: Any = None
+    expected: Any = None
+    origin: Origin | None = None
+    remedy: Remedy | None = None
+    waived: dict[str, str] | None = None
+
+    @property
+    def family(self) -> str:
+        """The part of the check id before the first dot."""
+        return self.check.partition(".")[0]
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts for the verdict: a waived finding is shown and does not."""
+        return self.waived is None
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Findings that belong together: indices into the list of findings, the lead first, and why."""
+
+    lead: int
+    follows: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A measured value: what, of which subject, how much, and under which conditions."""
+
+    name: str
+    subject: str
+    value: float
+    unit: str
+    conditions: dict[str, Any]
+
+
+@dataclass(slots=True)
+class NodeVerdict:
+    """
+    Everything said about one node.
+
+    Attributes:
+        node: its name, "" when unknown.
+        platform: name of the platform profile that judged it.
+        confidence: how the platform was recognised: ``pci-id``, ``name``, ``hint``, ``none``.
+        coverage: number of findings per status.
+        simulated: from a lab node.
+    """
+
+    node: str
+    platform: str
+    confidence: str
+    findings: list[Finding]
+    incidents: list[Incident] = field(default_factory=list)
+    measurements: list[Measurement] = field(default_factory=list)
+    simulated: bool = False
+
+    @property
+    def coverage(self) -> dict[str, int]:
+        """Count findings per status."""
+        counts = dict.fromkeys((str(status) for status in Status), 0)
+        for finding in self.findings:
+            counts[finding.status] += 1
+        return counts
+
+    @property
+    def verdict(self) -> str:
+        """Sum up this node."""
+        return verdict_of(self.findings)
+
+
+def verdict_of(findings: Iterable[Finding]) -> str:
+    """Return ``fail`` with at least one fail, else ``unknown`` with at least one unknown, else ``pass``."""
+    statuses = {finding.status for finding in findings if finding.counts}
+    if Status.FAIL in statuses:
+        return "fail"
+    return "unknown" if Status.UNKNOWN in statuses else "pass"
