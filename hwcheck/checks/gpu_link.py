@@ -1,0 +1,108 @@
+"""The PCIe link of a GPU as the driver sees it. Grace parts are judged by their C2C link instead."""
+
+from __future__ import annotations
+
+from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, warn
+from hwcheck.findings import Remedy, Urgency
+
+_RESEAT = Remedy(
+    "hands",
+    "Drain the node and reseat the GPU or its riser, retimer and cables; after a power cycle compare LnkSta with LnkCap "
+    "(lspci -vvv). If the link stays narrow, swap the slot to tell GPU from board.",
+    disturbs="node",
+)
+_TRAIN = Remedy(
+    "act",
+    "Read the link again under load; if it stays low, power-cycle the node and check BIOS link speed, riser and retimer.",
+    disturbs="node",
+)
+
+
+@relation(
+    "pcie.gpu_width",
+    needs=("gpu.pcie.width", "gpu.pcie.width_max"),
+    uses=("gpu.addressing_mode", "gpu.c2c.mode"),
+    urgency=Urgency.NOW,
+    remedy=_RESEAT,
+)
+def all_lanes_are_up(given: Given) -> Answer:
+    """
+    The GPU's PCIe link has all its lanes.
+
+    What it checks: lanes now against the most that GPU and slot can have together, and against the platform's figure.
+
+    Why it matters: a link that trained at x8 halves host copies and GPUDirect traffic. Unlike the speed, the width does
+    not drop when the GPU is idle.
+
+    How to fix: reseat GPU, riser, retimer; power-cycle; then swap to find the bad part.
+
+    Applies to: GPUs behind PCIe. A GH200 reports Gen4 x1 by design, its host link is C2C.
+
+    Source: nvidia-smi -q "Link Width"; GH200 dump with 1x.
+    """
+    now, most = given["gpu.pcie.width"], given["gpu.pcie.width_max"]
+    least = given.bound("pcie.min_width")
+    if given.maybe("gpu.c2c.mode") or (given.maybe("gpu.addressing_mode") == "ATS" and least is None):
+        return skip(f"x{now}: this GPU's host link is NVLink-C2C, not PCIe", observed=now)
+    wanted = max(most, least or 0)
+    if now < wanted:
+        return fail(f"PCIe link is x{now}, expected x{wanted}", observed=now, expected=wanted)
+    return ok(f"PCIe link is x{now}", observed=now, expected=wanted)
+
+
+@relation(
+    "pcie.gpu_speed",
+    needs=("gpu.pcie.gen", "gpu.pcie.gen_max"),
+    uses=("gpu.clocks.reason.idle", "gpu.c2c.mode", "gpu.virtualization_mode", "gpu.addressing_mode"),
+    remedy=_TRAIN,
+)
+def link_runs_at_its_generation(given: Given) -> Answer:
+    """
+    The GPU's PCIe link runs at the generation that GPU and slot can do together.
+
+    What it checks: current against maximum generation of the link. The maximum of the GPU alone and "Host Max" are not
+    compared: guests do not see the root port, and a GB300 runs Gen6 beside a host maximum of 4.
+
+    Why it matters: a Gen5 link that fell to Gen3 moves a quarter of the data.
+
+    How to fix: read it under load (an idle link may save power at a lower speed); then power-cycle, BIOS, riser.
+
+    Applies to: GPUs behind PCIe.
+
+    Source: nvidia-smi -q "PCIe Generation" of H100, H200, B200, GB200, GB300.
+    """
+    now, most = given["gpu.pcie.gen"], given["gpu.pcie.gen_max"]
+    if given.maybe("gpu.c2c.mode") or given.maybe("gpu.addressing_mode") == "ATS":
+        return skip(f"Gen{now}: this GPU's host link is NVLink-C2C, not PCIe", observed=now)
+    if now >= most:
+        return ok(f"PCIe link is Gen{now}", observed=now, expected=most)
+    if given.maybe("gpu.clocks.reason.idle"):
+        return skip(f"PCIe link is Gen{now} of Gen{most} while idle, which saves power", observed=now, expected=most)
+    return warn(f"PCIe link is Gen{now}, it can do Gen{most}", observed=now, expected=most)
+
+
+@relation("pcie.gpu_replays", needs=("gpu.pcie.replays",), uses=("gpu.pcie.rollovers",), remedy=_RESEAT)
+def replays_do_not_grow(given: Given) -> Answer:
+    """
+    PCIe replays do not grow.
+
+    What it checks: growth of the replay counter since an earlier reading of the same boot. Without one nothing is said
+    of the count: healthy H100s show over a hundred.
+
+    Why it matters: a replay repeats a packet that arrived broken; a steady stream of them is a bad contact.
+
+    How to fix: reseat GPU, riser, retimer.
+
+    Applies to: every GPU; growth needs an earlier snapshot.
+
+    Source: nvidia-smi -q of eight healthy H100 with 106 to 174 replays.
+    """
+    now, before = given["gpu.pcie.replays"], given.previous("gpu.pcie.replays")
+    if before is None or now < before:
+        return skip(f"{now} replays since reset; one reading shows no growth", observed=now)
+    limit = given.bound("pcie.replay_growth")
+    if limit is None:
+        return skip(f"{now - before} replays since the last reading", observed=now - before)
+    if now - before > limit:
+        return warn(f"{now - before} PCIe replays since the last reading", observed=now - before, expected=limit)
+    return ok(f"{now - before} PCIe replays since the last reading", observed=now - before, expected=limit)

@@ -1,0 +1,28 @@
+"""``hwcheck explain``: say what a check, a code, a profile, a source or a fact is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from hwcheck.profiles import ProfileSet
+
+
+def add_parser(verbs: Any) -> None:
+    """Declare the verb's options."""
+    parser = verbs.add_parser(
+        "explain",
+        help="explain a check, code, profile, source or fact",
+        description="Explain a check id (hbm.total), a code (xid 79, sxid 20034), a profile (hgx-h200), a source "
+        "(nvidia-smi.q) or a fact (gpu.memory.total).",
+    )
+    parser.add_argument("words", nargs="+", metavar="ID")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the page."""
+    from hwcheck.report.explain import print_page  # noqa: PLC0415 - rich is slow to import
+
+    print_page(arguments.words, ProfileSet())
+    return 0

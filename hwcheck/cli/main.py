@@ -1,0 +1,60 @@
+"""
+``hwcheck``: parse the command line, call the verb, turn errors into exit codes.
+
+Exit codes, the same for every verb: 0 no fail, all that was asked answered · 1 at least one fail · 2 usage, profile or
+evidence wrong, nothing was judged · 3 no fail, but something asked could not be told. 1 beats 3 beats 0; warnings alone
+are 0 unless ``--strict``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from hwcheck import __version__
+from hwcheck.cli import check as check_verb
+from hwcheck.cli import explain as explain_verb
+from hwcheck.errors import HwcheckError
+
+USAGE = 2
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    if getattr(arguments, "run", None) is None:
+        parser.print_help(sys.stderr)
+        return USAGE
+    try:
+        return int(arguments.run(arguments))
+    except HwcheckError as error:
+        print(f"hwcheck: {printable(str(error))}", file=sys.stderr)
+        return USAGE
+    except BrokenPipeError:
+        # the reader (head, less) is gone: no traceback, and no second one when the interpreter flushes stdout
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return USAGE
+    except KeyboardInterrupt:
+        print("hwcheck: interrupted", file=sys.stderr)
+        return 130
+
+
+def printable(text: str) -> str:
+    """Escape what a file name or a node could smuggle into a terminal."""
+    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Declare all verbs."""
+    parser = argparse.ArgumentParser(
+        prog="hwcheck",
+        description="Is this GPU node fit for production, why not, and what makes it so?",
+        epilog="Exit codes: 0 no fail; 1 a fail; 2 wrong usage, nothing was judged; 3 something asked could not be told.",
+    )
+    parser.add_argument("--version", action="version", version=f"hwcheck {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB")
+    check_verb.add_parser(verbs)
+    explain_verb.add_parser(verbs)
+    return parser

@@ -1,0 +1,228 @@
+"""Load, check and merge the layers of a profile."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from hwcheck.errors import ProfileError
+from hwcheck.facts import NAMES
+from hwcheck.profiles.expectation import Expectation
+from hwcheck.profiles.yaml_lines import Lines, line_of, load_yaml
+
+SHIPPED = "hwcheck.profiles"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """
+    One YAML file.
+
+    Attributes:
+        name: ``base``, ``hgx-h200``, or a site file's own.
+        path: where it was read, for messages.
+        data: as loaded.
+        lines: path of keys → line.
+    """
+
+    name: str
+    path: str
+    data: dict[str, Any]
+    lines: Lines = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A merged entry of ``checks`` or ``bounds``, and for each of its keys the layer that set it."""
+
+    id: str
+    data: dict[str, Any]
+    layers: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """
+    Merged layers.
+
+    Attributes:
+        name: the most specific layer.
+        title: what a person calls the platform.
+        layers: names, base first.
+        checks: check id → entry.
+        bounds: bound id → entry; ``value`` is what :meth:`Given.bound` returns.
+        hash: of the merged content; part of every record of a run.
+    """
+
+    name: str
+    title: str
+    layers: tuple[str, ...]
+    checks: dict[str, Entry]
+    bounds: dict[str, Entry]
+    hash: str
+
+    @property
+    def bound_values(self) -> dict[str, Any]:
+        """Bound id → value."""
+        return {id: entry.data["value"] for id, entry in self.bounds.items()}
+
+
+class ProfileSet:
+    """
+    All shipped layers, and merged profiles on demand.
+
+    Args:
+        sites: extra layers (YAML files) on top of every profile, in order.
+
+    Raises:
+        ProfileError: a layer does not load.
+    """
+
+    def __init__(self, sites: Iterable[Path] = ()) -> None:
+        self.layers: dict[str, Layer] = {}
+        self._profiles: dict[str, Profile] = {}
+        for item in sorted(resources.files(SHIPPED).iterdir(), key=lambda item: item.name):
+            if item.name.endswith(".yaml"):
+                layer = _read(item.read_text(encoding="utf-8"), item.name, item.name[:-5])
+                self.layers[layer.name] = layer
+        self._sites = [_read_file(path) for path in sites]
+        for layer in self._sites:
+            check_layer(layer)
+            self._known_ids(layer)
+
+    def _known_ids(self, layer: Layer) -> None:
+        """Refuse a site's entry for a check or bound that exists nowhere: a typo would silently demand nothing."""
+        for section in ("checks", "bounds"):
+            known = {id for other in self.layers.values() for id in (other.data.get(section) or {})}
+            for id, entry in (layer.data.get(section) or {}).items():
+                new = isinstance(entry, dict) and ("fact" in entry if section == "checks" else "value" in entry)
+                if id not in known and not (section == "checks" and new):
+                    raise ProfileError(f"no such {section[:-1]}: {id}", layer.path, line_of(layer.lines, (section, id)))
+
+    @property
+    def platforms(self) -> dict[str, dict[str, Any]]:
+        """Platform name → its ``match`` rules."""
+        return {name: layer.data["match"] for name, layer in self.layers.items() if layer.data.get("match")}
+
+    @property
+    def families(self) -> set[str]:
+        """All check families, from the schema."""
+        schema = json.loads(resources.files(SHIPPED).joinpath("schema.json").read_text(encoding="utf-8"))
+        pattern = schema["properties"]["checks"]["propertyNames"]["pattern"]
+        return set(pattern[pattern.index("(") + 1 : pattern.index(")")].split("|"))
+
+    @property
+    def hash(self) -> str:
+        """Hash of all layers, shipped and the site's: part of the record of a run."""
+        content = json.dumps([layer.data for layer in (*self.layers.values(), *self._sites)], sort_keys=True, default=str)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def profile(self, name: str) -> Profile:
+        """
+        Merge a platform's layers.
+
+        Raises:
+            ProfileError: no such platform, or a merged entry that is incomplete.
+        """
+        if name not in self._profiles:
+            self._profiles[name] = self._merge(name)
+        return self._profiles[name]
+
+    def _merge(self, name: str) -> Profile:
+        chain: list[Layer] = []
+        current: str | None = name
+        while current:
+            layer = self.layers.get(current)
+            if layer is None:
+                raise ProfileError(f"no such profile: {current}; there are {', '.join(sorted(self.layers))}")
+            if layer in chain:
+                raise ProfileError("extends itself", layer.path)
+            chain.insert(0, layer)
+            current = layer.data.get("extends")
+        chain += self._sites
+        merged: dict[str, dict[str, Entry]] = {"checks": {}, "bounds": {}}
+        for layer in chain:
+            for section, entries in merged.items():
+                _merge_section(entries, layer, section)
+        _complete(merged["checks"], chain[-1].path)
+        content = json.dumps({s: {i: e.data for i, e in es.items()} for s, es in merged.items()}, sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+        title = next((la.data["title"] for la in reversed(chain) if la.data.get("title")), name)
+        return Profile(name, title, tuple(la.name for la in chain), merged["checks"], merged["bounds"], digest)
+
+
+def _merge_section(entries: dict[str, Entry], layer: Layer, section: str) -> None:
+    for id, data in (layer.data.get(section) or {}).items():
+        if data is None:
+            entries.pop(id, None)
+            continue
+        old = entries.get(id) or Entry(id, {}, {})
+        new, layers = dict(old.data), dict(old.layers)
+        for key, value in data.items():
+            if value is None:
+                new.pop(key, None)
+                layers.pop(key, None)
+            else:
+                new[key] = value  # expect, when, remedy are replaced as a whole: half an expectation means nothing
+                layers[key] = layer.name
+        entries[id] = Entry(id, new, layers)
+
+
+def _complete(checks: dict[str, Entry], path: str) -> None:
+    for id, entry in checks.items():
+        for key in ("fact", "title", "why", "source"):
+            if not entry.data.get(key):
+                raise ProfileError(f"check {id} has no {key}", path)
+
+
+def check_layer(layer: Layer) -> None:
+    """
+    Check one layer against the schema and the registry of facts.
+
+    Raises:
+        ProfileError: with the line; the first error only.
+    """
+    import jsonschema  # noqa: PLC0415 - 40 ms, and needed only for layers that are not shipped
+
+    schema = json.loads(resources.files(SHIPPED).joinpath("schema.json").read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    for error in sorted(validator.iter_errors(layer.data), key=lambda e: list(map(str, e.absolute_path))):
+        keys = tuple(error.absolute_path)
+        where = ".".join(map(str, keys)) or "the file"
+        raise ProfileError(f"{where}: {error.message}", layer.path, line_of(layer.lines, keys))
+    for id, entry in (layer.data.get("checks") or {}).items():
+        if entry:
+            _check_entry(id, entry, layer)
+
+
+def _check_entry(id: str, entry: dict[str, Any], layer: Layer) -> None:  # noqa: A002 - the word of the field
+    fact = entry.get("fact")
+    if fact is not None and fact not in NAMES:
+        raise ProfileError(f"check {id}: no such fact: {fact}", layer.path, line_of(layer.lines, ("checks", id, "fact")))
+    for key in ("expect", "prefer"):
+        if entry.get(key):
+            try:
+                Expectation.of(entry[key])
+            except ValueError as error:
+                line = line_of(layer.lines, ("checks", id, key))
+                raise ProfileError(f"check {id}: {error}", layer.path, line) from error
+
+
+def _read_file(path: Path) -> Layer:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(f"cannot be read: {error}", str(path)) from error
+    return _read(text, str(path), path.stem)
+
+
+def _read(text: str, path: str, name: str) -> Layer:
+    data, lines = load_yaml(text, path)
+    if not isinstance(data, dict):
+        raise ProfileError("a profile is a map", path, 1)
+    return Layer(str(data.get("name") or name), path, data, lines)

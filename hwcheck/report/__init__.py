@@ -1,0 +1,1 @@
+"""Reports of verdicts: terminal text, JSON, JSON lines, JUnit. Whatever comes from a node is escaped here."""
