@@ -9,6 +9,9 @@ never asked, or there is none (``N/A``)   skip
 asked and not told                        unknown
 ========================================  =========
 
+A value that a check only also looks at (``uses``, ``any_of``, ``when``, ``unless``) may be missing; but if it was asked
+for and not told, a pass would rest on what is not there, and becomes unknown.
+
 Pure: no I/O, no clock, no environment. History enters as ``previous``, an earlier snapshot of the same boot.
 """
 
@@ -104,24 +107,28 @@ class Judge:
                 return _untold(check, bad[0], name, bad[1])
             values[name] = {one: fact.value for one, fact in all_values.items()}
             facts[name] = next(iter(all_values.values()))
+        doubts: dict[str, Fact] = {}
         if check.any_of:
             alternatives = {name: _look(snapshot, subject, name) for name in check.any_of}
             present = {name: fact for name, fact in alternatives.items() if fact.present}
             if not present:
                 worst = max(alternatives.items(), key=lambda item: _asked(item[1]))
                 return _untold(check, subject, *worst)
+            doubts.update({name: fact for name, fact in alternatives.items() if _asked(fact)})
             facts.update(present)
             values.update({name: fact.value for name, fact in present.items()})
 
         def maybe(name: str, facet: Facet = Facet.RUNNING) -> Any:
             fact = _look(snapshot, subject, name, facet)
+            if _asked(fact):
+                doubts[name] = fact
             return fact.value if fact.present else None
 
         def before(name: str) -> Any:
             fact = _look(previous, subject, name) if previous is not None else None
             return fact.value if fact is not None and fact.present else None
 
-        return Given(subject, values, facts, maybe, self._bounds, self.profile.name, before)
+        return Given(subject, values, facts, maybe, self._bounds, self.profile.name, before, doubts)
 
 
 def _look(snapshot: Snapshot, subject: Subject, name: str, facet: Facet = Facet.RUNNING) -> Fact:
@@ -159,7 +166,7 @@ def _untold(check: Relation, subject: Subject, name: str, fact: Fact) -> Finding
     what = NAMES[name].text.partition(";")[0]
     if missing.reason.asked:
         detail = f": {missing.detail}" if missing.detail else ""
-        text = f"{check.title}: could not be told, {name} {missing.reason}{detail}"
+        text = f"{check.title.rstrip('.')}: could not be told, {name} {missing.reason}{detail}"
         return Finding(check.id, subject, Status.UNKNOWN, text, Urgency.NOTE, origin=fact.origin)
     return Finding(check.id, subject, Status.SKIP, f"{name} {missing.reason} ({what})", origin=fact.origin)
 
@@ -169,6 +176,14 @@ def _answers(check: Relation, subject: Subject, given: Given) -> list[Finding]:
     if result is None:
         return []
     answers = [result] if isinstance(result, Answer) else list(result)
+    if given.doubts and any(answer.status is Status.PASS for answer in answers):
+        name, fact = next(iter(given.doubts.items()))
+        return [
+            _untold(check, answer.subject or subject, name, fact)
+            if answer.status is Status.PASS
+            else _finding(check, subject, given, answer)
+            for answer in answers
+        ]
     return [_finding(check, subject, given, answer) for answer in answers]
 
 

@@ -112,12 +112,12 @@ class Given:
 
     ``given["name"]`` is the value of a needed fact of this subject (or of the node, for node facts); for an
     :class:`Every` or :class:`Some` need it is a dict subject → value. ``given.maybe("name")`` is the value of a fact
-    that the relation lists under ``uses``, or None when it is missing for whatever reason: a body must not pass on
-    a None. ``given.bound("id")`` is a value that the profile holds under ``bounds``, or None where the platform has
+    that the relation lists under ``uses``, or None when it is missing for whatever reason; when a source was asked for
+    it and did not tell, the engine turns a pass of this check into unknown. ``given.bound("id")`` is a value that the profile holds under ``bounds``, or None where the platform has
     none.
     """
 
-    __slots__ = ("_bounds", "_maybe", "_values", "facts", "platform", "previous", "subject")
+    __slots__ = ("_bounds", "_maybe", "_values", "doubts", "facts", "platform", "previous", "subject")
 
     def __init__(  # noqa: PLR0913 - the engine's hand-over, made in one place
         self,
@@ -128,6 +128,7 @@ class Given:
         bounds: dict[str, Any],
         platform: str,
         previous: Callable[[str], Any],
+        doubts: dict[str, Fact],
     ) -> None:
         self.subject = subject
         self._values = values
@@ -136,6 +137,7 @@ class Given:
         self._bounds = bounds
         self.platform = platform
         self.previous = previous
+        self.doubts = doubts
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of a needed fact."""

@@ -67,7 +67,7 @@ def gap(text: str) -> Missing | None:
     """Return why a printed value is none: ``[N/A]``, ``Insufficient Permissions``, ``[GPU requires reset]``."""
     low = text.strip().lower()
     if low in _ABSENT:
-        return Missing(Reason.ABSENT, text.strip() or "empty")
+        return Missing(Reason.ABSENT, text.strip(" []") or "empty")
     if any(word in low for word in _DENIED):
         return Missing(Reason.DENIED, text.strip()[:60])
     if any(word in low for word in _FAILED):

@@ -102,6 +102,8 @@ def _line(listing: _Listing, line: str, number: int, facts: FactSink) -> None:
     match = _HEADING.match(line)
     if match:
         indent, key = len(match[1]), match[2]
+        if key == "Processes" and listing.blocks:
+            listing.ended.add(len(listing.blocks) - 1)
         listing.place(indent, key)
         listing.path.append((indent, key))
 
@@ -110,7 +112,9 @@ def _pair(listing: _Listing, indent: int, key: str, text: str, number: int, fact
     if indent == 0 and key in _NODE_KEYS and not listing.blocks:
         _node_field(listing, key, text, number, facts)
         return
-    place = _LONE.get(key, key) if not listing.path and (not listing.blocks or indent == 0) else listing.place(indent, key)
+    place = listing.place(indent, key)
+    if key in _LONE and not listing.path:
+        place = _LONE[key]  # a piece typed or cut without its heading
     block = listing.blocks[-1][1] if listing.blocks and not _unnamed(listing.blocks[-1][0]) else None
     if key == "Processes" and block is not None:
         listing.ended.add(len(listing.blocks) - 1)

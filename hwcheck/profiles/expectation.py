@@ -39,7 +39,10 @@ class Expectation:
         if operator in ("one_of", "none_of") and not (isinstance(operand, list) and operand):
             raise ValueError(f"{operator} takes a list")
         if operator == "between" and not (
-            isinstance(operand, list) and len(operand) == 2 and all(map(_is_number, operand)) and operand[0] <= operand[1]  # noqa: PLR2004
+            isinstance(operand, list)
+            and len(operand) == 2
+            and all(map(_is_number, operand))
+            and operand[0] <= operand[1]  # noqa: PLR2004
         ):
             raise ValueError("between takes two numbers, the lower first")
         if operator == "matches":
@@ -48,6 +51,23 @@ class Expectation:
             except (re.error, TypeError) as error:
                 raise ValueError(f"no valid pattern: {operand!r}") from error
         return cls(operator, operand)
+
+    def check_type(self, kind: type) -> None:
+        """
+        Tell a wanted value that this type of fact can never have: it would fail every healthy node.
+
+        Raises:
+            ValueError: the operand is of another type.
+        """
+        if self.operator in _NUMBERS or self.operator == "between":
+            good = kind in (int, float)
+        elif self.operator == "matches":
+            good = kind is str
+        else:
+            among = self.operand if self.operator in ("one_of", "none_of") else [self.operand]
+            good = all(type(item) is kind or (kind is float and _is_number(item)) for item in among)
+        if not good:
+            raise ValueError(f"{self} cannot be said of a value of type {kind.__name__}")
 
     def holds(self, value: Any) -> bool:
         """

@@ -2,8 +2,8 @@
 Which platform is this node?
 
 PCI device and subsystem id decide; a name alone is weaker (``NVIDIA H200`` is never NVL, ``NVIDIA Graphics Device`` is
-any board newer than its driver), and is compared whole: GH200 is no H200. Where memory total or the sum of remap banks
-is in the evidence too, it must agree. Every identity says its confidence.
+any board newer than its driver), and is compared whole: GH200 is no H200. Figures that contradict the platform are
+findings of hbm.total and hbm.banks, not of this module. Every identity says its confidence.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ class Identity:
         basis: one sentence: from what.
         models: product names seen.
         mixed: GPUs of different platforms or models in one node.
-        contradictions: GPU and figure that do not fit the platform, one sentence each.
     """
 
     platform: str
@@ -47,24 +46,25 @@ def identify(snapshot: Snapshot, platforms: dict[str, dict[str, Any]]) -> Identi
         platforms: platform name → match rules of its profile.
     """
     found: dict[str, set[str]] = {}
-    models: list[str] = []
+    models: dict[str, str] = {}
     for gpu in snapshot.subjects("gpu"):
         name = snapshot.value("gpu.name", gpu)
-        if name and name not in models:
-            models.append(name)
+        if name:
+            models.setdefault(bare_name(name), name)
         platform, how = _of_gpu(snapshot, gpu, platforms)
-        if how or name:
+        if how or (name and name != PLACEHOLDER):
             found.setdefault(platform, set()).add(how or "none")
+    hints = not found
     for name in _measured_names(snapshot):
-        if name not in models:
-            models.append(name)
-        if not found:
+        models.setdefault(bare_name(name), name)
+        if hints:
             platform = _by_name(name, platforms)
-            if platform:
-                found.setdefault(platform, set()).add("hint")
-    known = tuple(models)
-    real = [model for model in models if model != PLACEHOLDER]
-    if len(found) > 1 or len(real) > 1:
+            found.setdefault(platform or GENERIC, set()).add("hint" if platform else "none")
+    known = tuple(models.values())
+    real = [name for name in known if name != PLACEHOLDER]
+    # Two spellings of one product (GH200 480GB, NVIDIA GH200 480GB) are one model: platforms are compared, and names
+    # only where no platform is known for them.
+    if len(found) > 1 or (GENERIC in found and len(real) > 1):
         return Identity(GENERIC, "none", f"different GPU models in one node: {', '.join(known)}", known, mixed=True)
     if not found or GENERIC in found:
         basis = f"no platform profile for {known[0]}" if known else "the evidence does not name the GPU model"
@@ -85,23 +85,33 @@ def _measured_names(snapshot: Snapshot) -> Iterable[str]:
 
 
 def _of_gpu(snapshot: Snapshot, gpu: Subject, platforms: dict[str, dict[str, Any]]) -> tuple[str, str]:
+    """Recognise one GPU; a device id alone (lspci without subsystem) yields to a name that says more."""
     device, subsystem = snapshot.value("gpu.pci.device_id", gpu), snapshot.value("gpu.pci.subsystem_id", gpu)
-    if device:
-        for name, match in platforms.items():
-            ids = match.get("pci") or ()
-            if (f"{device}/{subsystem}" in ids if subsystem else any(i.startswith(device) for i in ids)) or device in ids:
-                return name, "pci-id"
     product = snapshot.value("gpu.name", gpu)
-    platform = _by_name(product, platforms) if product else ""
-    if not platform:
-        return GENERIC, ""
-    return platform, "name"
+    by_name = _by_name(product, platforms) if product else ""
+    if device and subsystem:
+        for name, match in platforms.items():
+            if f"{device}/{subsystem}" in (match.get("pci") or ()):
+                return name, "pci-id"
+    if by_name:
+        return by_name, "name"
+    if device and not subsystem and product in (None, PLACEHOLDER):
+        several = [
+            n for n, match in platforms.items() if any(i.startswith(f"{device}/") for i in match.get("pci") or ())
+        ]
+        if len(several) == 1:
+            return several[0], "pci-id"
+    return GENERIC, ""
 
 
 def _by_name(product: str, platforms: dict[str, dict[str, Any]]) -> str:
-    wanted = product.strip().lower()
-    bare = wanted.removeprefix("nvidia ")
+    wanted = bare_name(product)
     for name, match in platforms.items():
-        if any(candidate.lower().removeprefix("nvidia ") == bare for candidate in match.get("names") or ()):
+        if any(bare_name(candidate) == wanted for candidate in match.get("names") or ()):
             return name
     return ""
+
+
+def bare_name(product: str) -> str:
+    """Spell a product name as old and new drivers share it: lower case, without ``NVIDIA``."""
+    return product.strip().lower().removeprefix("nvidia ")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hwcheck.errors import ProfileError
-from hwcheck.facts import NAMES
+from hwcheck.facts import NAMES, FactName
 from hwcheck.profiles.expectation import Expectation
 from hwcheck.profiles.yaml_lines import Lines, line_of, load_yaml
 
@@ -100,8 +100,8 @@ class ProfileSet:
         for section in ("checks", "bounds"):
             known = {id for other in self.layers.values() for id in (other.data.get(section) or {})}
             for id, entry in (layer.data.get(section) or {}).items():
-                new = isinstance(entry, dict) and ("fact" in entry if section == "checks" else "value" in entry)
-                if id not in known and not (section == "checks" and new):
+                new = section == "checks" and isinstance(entry, dict) and "fact" in entry
+                if id not in known and not new:
                     raise ProfileError(f"no such {section[:-1]}: {id}", layer.path, line_of(layer.lines, (section, id)))
 
     @property
@@ -119,7 +119,9 @@ class ProfileSet:
     @property
     def hash(self) -> str:
         """Hash of all layers, shipped and the site's: part of the record of a run."""
-        content = json.dumps([layer.data for layer in (*self.layers.values(), *self._sites)], sort_keys=True, default=str)
+        content = json.dumps(
+            [layer.data for layer in (*self.layers.values(), *self._sites)], sort_keys=True, default=str
+        )
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def profile(self, name: str) -> Profile:
@@ -149,7 +151,7 @@ class ProfileSet:
         for layer in chain:
             for section, entries in merged.items():
                 _merge_section(entries, layer, section)
-        _complete(merged["checks"], chain[-1].path)
+        _complete(merged["checks"], chain)
         content = json.dumps({s: {i: e.data for i, e in es.items()} for s, es in merged.items()}, sort_keys=True)
         digest = hashlib.sha256(content.encode()).hexdigest()[:16]
         title = next((la.data["title"] for la in reversed(chain) if la.data.get("title")), name)
@@ -173,11 +175,17 @@ def _merge_section(entries: dict[str, Entry], layer: Layer, section: str) -> Non
         entries[id] = Entry(id, new, layers)
 
 
-def _complete(checks: dict[str, Entry], path: str) -> None:
+def _complete(checks: dict[str, Entry], chain: list[Layer]) -> None:
+    """Check what no single layer can tell: that an entry is whole, and wants a value its fact can have."""
+    paths = {layer.name: layer for layer in chain}
     for id, entry in checks.items():
         for key in ("fact", "title", "why", "source"):
             if not entry.data.get(key):
-                raise ProfileError(f"check {id} has no {key}", path)
+                raise ProfileError(f"check {id} has no {key}", chain[-1].path)
+        for key in ("expect", "prefer"):
+            if entry.data.get(key):
+                layer = paths[entry.layers[key]]
+                _check_expectation(id, entry.data[key], NAMES[entry.data["fact"]], layer, ("checks", id, key))
 
 
 def check_layer(layer: Layer) -> None:
@@ -203,14 +211,43 @@ def check_layer(layer: Layer) -> None:
 def _check_entry(id: str, entry: dict[str, Any], layer: Layer) -> None:  # noqa: A002 - the word of the field
     fact = entry.get("fact")
     if fact is not None and fact not in NAMES:
-        raise ProfileError(f"check {id}: no such fact: {fact}", layer.path, line_of(layer.lines, ("checks", id, "fact")))
+        raise ProfileError(
+            f"check {id}: no such fact: {fact}", layer.path, line_of(layer.lines, ("checks", id, "fact"))
+        )
+    spec = NAMES.get(fact) if fact is not None else None
     for key in ("expect", "prefer"):
         if entry.get(key):
-            try:
-                Expectation.of(entry[key])
-            except ValueError as error:
-                line = line_of(layer.lines, ("checks", id, key))
-                raise ProfileError(f"check {id}: {error}", layer.path, line) from error
+            _check_expectation(id, entry[key], spec, layer, ("checks", id, key))
+    for key in ("when", "unless"):
+        for index, condition in enumerate(entry.get(key) or ()):
+            _check_condition(id, condition, spec, layer, ("checks", id, key, index))
+
+
+def _check_condition(
+    id: str, condition: dict[str, Any], spec: FactName | None, layer: Layer, keys: tuple[str | int, ...]
+) -> None:
+    """Check ``{fact: NAME, OPERATOR: VALUE}``; a bound may be of any platform, so its name is not known here."""
+    of_fact = None
+    if "fact" in condition:
+        of_fact = NAMES.get(condition["fact"])
+        if of_fact is None:
+            raise ProfileError(f"check {id}: no such fact: {condition['fact']}", layer.path, line_of(layer.lines, keys))
+        if spec is not None and of_fact.scope not in (spec.scope, "node"):
+            text = f"check {id}: {of_fact.name} belongs to a {of_fact.scope}, the check asks a {spec.scope}"
+            raise ProfileError(text, layer.path, line_of(layer.lines, keys))
+    wanted = {key: value for key, value in condition.items() if key not in ("fact", "bound")}
+    _check_expectation(id, wanted, of_fact, layer, keys)
+
+
+def _check_expectation(
+    id: str, data: dict[str, Any], spec: FactName | None, layer: Layer, keys: tuple[str | int, ...]
+) -> None:
+    try:
+        expectation = Expectation.of(data)
+        if spec is not None:
+            expectation.check_type(spec.type)
+    except ValueError as error:
+        raise ProfileError(f"check {id}: {error}", layer.path, line_of(layer.lines, keys)) from error
 
 
 def _read_file(path: Path) -> Layer:
@@ -225,4 +262,8 @@ def _read(text: str, path: str, name: str) -> Layer:
     data, lines = load_yaml(text, path)
     if not isinstance(data, dict):
         raise ProfileError("a profile is a map", path, 1)
+    try:
+        json.dumps(data, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:  # dates, bytes, keys that are no text, .nan: YAML has more than we judge
+        raise ProfileError(f"a value that no check can compare: {error}", path) from error
     return Layer(str(data.get("name") or name), path, data, lines)

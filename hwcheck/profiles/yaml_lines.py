@@ -26,10 +26,11 @@ def load_yaml(text: str, path: str) -> tuple[Any, Lines]:
     if len(text) > MAX_BYTES:
         raise ProfileError(f"larger than {MAX_BYTES >> 20} MiB", path)
     try:
+        for token in yaml.scan(text, Loader=_Loader):  # first: merge keys of aliases are a bomb already while loading
+            if isinstance(token, yaml.AliasToken):
+                raise ProfileError("YAML aliases are not allowed", path, token.start_mark.line + 1)
         node = yaml.compose(text, Loader=_Loader)
         data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, see above
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=_Loader)):
-            raise ProfileError("YAML aliases are not allowed", path)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise ProfileError(f"no valid YAML: {error.problem}", path, mark.line + 1 if mark else None) from error

@@ -143,6 +143,9 @@ class Segmenter:
             separator = _SEPARATOR.match(line)
             if separator is None:
                 return False
+            if not separator["path"] and self._guessed and self._current is not None and not self._current.lines:
+                self._current.first_line = number + 1
+                return True  # a rule under the command line, its output follows
             command = f"cat {separator['path']}" if separator["path"] else ""
         self._close()
         self._command = command.strip()
@@ -161,6 +164,8 @@ class Segmenter:
             return
         other = self._known.other(line)
         if other is not None and (spec is None or other.kind != spec.kind):
+            if self._guessed and self._current is not None and not self._current.lines:
+                self._guessed = False  # the command was taken for another tool's: the text itself decides
             self._open(other, number)
             self._append(line)
         elif other is not None:

@@ -1,0 +1,142 @@
+"""Who reaches whom over NVLink, by the matrix of ``nvidia-smi topo -m``."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from itertools import combinations
+from typing import Any
+
+from hwcheck.checks.nvlink import SWITCHED
+from hwcheck.checks.relation import Answer, Given, Some, fail, ok, relation, skip, unknown
+from hwcheck.facts import Subject, gpu_index
+from hwcheck.findings import Remedy, Urgency
+
+BRIDGED = (2, 4)
+"""GPUs that one NVLink bridge can join: two or four."""
+
+_NO_PEER = Remedy(
+    "act",
+    "Read the Fabric section of nvidia-smi -q and nvidia-smi nvlink -s of this GPU, and the log of the fabric manager "
+    "(and NVLSM on Blackwell). Drain the node, reset all GPUs together with the fabric manager restarted, or reboot. "
+    "If the GPU still has no NVLink: field diagnostic, then RMA.",
+    disturbs="board",
+)
+
+Pairs = dict[tuple[str, str], int]
+
+
+@relation(
+    "nvlink.topology",
+    needs=("topo.matrix", Some("gpu.index")),
+    urgency=Urgency.NOW,
+    remedy=_NO_PEER,
+)
+def gpus_reach_each_other(given: Given) -> Iterable[Answer]:
+    """
+    Every GPU reaches every other one over NVLink, with the same number of links.
+
+    What it checks: the GPU part of the matrix of nvidia-smi topo -m.
+
+    Why it matters: a GPU without NVLink to its peers falls back to PCIe, or keeps jobs over all GPUs from starting.
+
+    How to fix: look at the GPU's fabric state; restart the fabric manager and reset all GPUs together, or reboot; then
+    the field diagnostic and RMA.
+
+    Applies to: nodes of two or more GPUs. Cards without NVLink show none between any two. Bridges join groups of two or
+    four cards, with SYS or NODE between the groups: right for PCIe cards, a fault on a switched board. A lone GPU
+    beside a group that is too large for a bridge, or of three, is a fault on any board. NICs are not judged: SYS to
+    every NIC is normal where each GPU has its own PCI domain (Grace Blackwell).
+
+    Source: topo -m of HGX H100 and H20 (NV18 everywhere), of a GB200 tray, of 8 × H200 NVL in two groups of four;
+    vllm-project/vllm issue 16336 (one of eight B200 without NVLink).
+    """
+    matrix = given["topo.matrix"]
+    gpus: tuple[str, ...] = matrix["gpus"]
+    if len(gpus) < 2:
+        return [skip("one GPU has no peer")]
+    pairs, strange = _pairs(matrix)
+    if strange:
+        return [unknown(f"the matrix has a word that is not understood: {strange[:20]!r}", observed=strange[:20])]
+    switched = given.bound("fabric.kind") in SWITCHED
+    if not any(pairs.values()):
+        return [_none_at_all(gpus, switched=switched)]
+    groups = _groups(gpus, pairs)
+    if len(groups) == 1:
+        return [_one_group(pairs, given.bound("nvlink.links") if switched else None, switched=switched)]
+    names = {f"GPU{index}": subject for subject, index in given["gpu.index"].items()}
+    return _several_groups(groups, pairs, given.bound("fabric.kind"), names)
+
+
+def _pairs(matrix: dict[str, Any]) -> tuple[Pairs, str]:
+    """Return the number of NVLinks between each two GPUs, and the first word that is none of the tool's."""
+    pairs: Pairs = {}
+    for one, other in combinations(matrix["gpus"], 2):
+        word = matrix["cells"][one][other]
+        links = re.fullmatch(r"NV(\d{1,2})", word)
+        if links is None and word not in ("SYS", "NODE", "PHB", "PXB", "PIX", "SOC"):
+            return {}, word
+        pairs[one, other] = int(links[1]) if links else 0
+    return pairs, ""
+
+
+def _groups(gpus: tuple[str, ...], pairs: Pairs) -> list[list[str]]:
+    """Gather GPUs that reach each other over NVLink, directly or over others; largest group first."""
+    groups: list[list[str]] = []
+    left = list(gpus)
+    while left:
+        group = [left.pop(0)]
+        for gpu in group:  # grows while it is walked
+            near = [other for other in left if pairs.get((gpu, other)) or pairs.get((other, gpu))]
+            group += near
+            left = [other for other in left if other not in near]
+        groups.append(sorted(group, key=gpus.index))
+    return sorted(groups, key=len, reverse=True)
+
+
+def _none_at_all(gpus: tuple[str, ...], *, switched: bool) -> Answer:
+    if switched:
+        return fail(f"no NVLink between any of {len(gpus)} GPUs of a switched board", observed=0)
+    return skip("no NVLink between any two GPUs: usual for cards without a bridge", observed=0)
+
+
+def _one_group(pairs: Pairs, wanted: int | None, *, switched: bool) -> Answer:
+    """Judge GPUs that all hang together."""
+    widths = Counter(pairs.values())
+    width = max(widths)
+    if len(widths) == 1 and (wanted is None or width >= wanted):
+        return ok(f"NV{width} between all {len(pairs)} pairs of GPUs", observed=width, expected=wanted)
+    (one, other), least = min(pairs.items(), key=lambda item: item[1])
+    text = f"{one} and {other} have {f'NV{least}' if least else 'no NVLink'} between them, expected NV{wanted or width}"
+    if switched:
+        return fail(text, observed=least, expected=wanted or width)
+    return skip(f"{text} on a switched board; boards without a switch differ in this", observed=least)
+
+
+def _several_groups(
+    groups: list[list[str]], pairs: Pairs, kind: str | None, names: dict[str, Subject]
+) -> Iterable[Answer]:
+    """Judge GPUs that fall into groups without NVLink between them."""
+    main, *rest = groups
+    width = max(pairs.values())
+    whole = all(pairs[pair] == width for pair in combinations(main, 2))
+    lone = [group[0] for group in rest if len(group) == 1]
+    impossible = len(main) not in BRIDGED and kind != "bridge"
+    if kind in SWITCHED or (whole and impossible and len(lone) == len(rest)):
+        outside = [gpu for group in rest for gpu in group]
+        if len(outside) >= len(main):
+            sizes = ", ".join(str(len(group)) for group in groups)
+            return [fail(f"the GPUs fall into groups of {sizes} without NVLink between them", observed=sizes)]
+        return [
+            fail(
+                f"{gpu} has no NVLink to the other {len(main)} GPUs, which have NV{width} among themselves",
+                subject=names.get(gpu, gpu_index(gpu[3:])), observed=0, expected=f"NV{width}",
+            )
+            for gpu in outside
+        ]  # fmt: skip
+    sizes = ", ".join(str(len(group)) for group in groups)
+    if kind == "bridge":
+        return [ok(f"groups of {sizes} GPUs joined by NVLink bridges, NV{width} inside", observed=sizes)]
+    text = f"groups of {sizes} GPUs without NVLink between them: right for bridged cards, a fault on a switched board"
+    return [unknown(f"{text}, and the text does not name the board", observed=sizes)]

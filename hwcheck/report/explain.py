@@ -1,0 +1,102 @@
+"""``hwcheck explain``: find what the words mean, and print its page."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+from hwcheck.checks import Relation
+from hwcheck.errors import UsageError
+from hwcheck.facts import NAMES
+from hwcheck.parse import FORMATS
+from hwcheck.profiles import ProfileSet
+from hwcheck.report.explain_check import check_ids, check_page
+from hwcheck.report.explain_code import code_page
+from hwcheck.report.explain_parts import bound_page, fact_page, family_page, format_page, profile_page
+from hwcheck.report.page import Page, render_page
+from hwcheck.report.sheet import terminal
+
+_SHOWN = 60
+
+
+def print_page(words: list[str], profiles: ProfileSet) -> None:
+    """
+    Print the page of what the words name.
+
+    Raises:
+        UsageError: nothing is called that.
+    """
+    render_page(explain(words, profiles), terminal())
+
+
+def explain(words: list[str], profiles: ProfileSet) -> Page:
+    """
+    Make the page of a check, a code (``xid 79``), a profile, a source, a fact, a bound or a family.
+
+    Where one name is of two things, the first of this order is explained and the others are mentioned.
+
+    Args:
+        words: as given on the command line.
+        profiles: all layers.
+
+    Raises:
+        UsageError: nothing is called that; with the nearest names.
+    """
+    names = _names(profiles)
+    for wanted in _spellings(words):
+        if wanted in names:
+            (_, page), *others = names[wanted]
+            made = page()
+            made.add("See also", *(f"There is a {kind} of this name too: {other().title}" for kind, other in others))
+            return made
+    raise UsageError(_unknown(words, names))
+
+
+def _spellings(words: list[str]) -> list[str]:
+    """Return what the words may stand for: ``Xid 79`` is ``xid.79``."""
+    joined = " ".join(" ".join(words).split())
+    return [joined, joined.lower(), ".".join(joined.lower().split())]
+
+
+Maker = Callable[[], Page]
+
+
+@lru_cache(maxsize=1)
+def _names(profiles: ProfileSet) -> dict[str, list[tuple[str, Maker]]]:
+    """Map every name to what it may be: kind of thing, and how its page is made."""
+    names: dict[str, list[tuple[str, Maker]]] = {}
+
+    def know(name: str, kind: str, page: Maker) -> None:
+        names.setdefault(name, []).append((kind, page))
+
+    for id, relation in check_ids(profiles).items():
+        know(id, "check", partial(_check, id, relation, profiles))
+    for name in profiles.layers:
+        know(name, "profile", partial(profile_page, name, profiles))
+    for form in FORMATS.values():
+        for name in dict.fromkeys((form.kind, form.title.lower())):
+            know(name, "source", partial(format_page, form))
+    for fact in NAMES.values():
+        know(fact.name, "fact", partial(fact_page, fact, profiles))
+    for bound in dict.fromkeys(id for layer in profiles.layers.values() for id in (layer.data.get("bounds") or {})):
+        know(bound, "figure", partial(bound_page, bound, profiles))
+    for family in sorted(profiles.families):
+        know(family, "family", partial(family_page, family, profiles))
+    return names
+
+
+def _check(id: str, relation: Relation | None, profiles: ProfileSet) -> Page:
+    code = code_page(id, relation) if relation is not None else None
+    return code or check_page(id, relation, profiles)
+
+
+def _unknown(words: list[str], names: dict[str, list[tuple[str, Maker]]]) -> str:
+    asked = " ".join(words)[:_SHOWN]
+    wanted = _spellings(words)[-1][:_SHOWN]
+    near = difflib.get_close_matches(wanted, names, n=3, cutoff=0.6)
+    if not near and wanted:
+        near = [name for name in names if name.rpartition(".")[2] == wanted or (len(wanted) > 2 and wanted in name)][:3]
+    if near:
+        return f"nothing is called {asked!r}; did you mean {' or '.join(near)}?"
+    return f"nothing is called {asked!r}; try a check (hbm.total), xid 79, hgx-h200, nvidia-smi.q or a family (hbm)"

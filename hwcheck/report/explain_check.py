@@ -1,0 +1,195 @@
+"""Pages about checks: from the profiles' YAML, or from the docstring of a relation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+from hwcheck.checks import RELATIONS, Every, Relation, Some
+from hwcheck.engine import COMPLETE
+from hwcheck.facts import NAMES
+from hwcheck.findings import Remedy, Urgency
+from hwcheck.incidents import RULES
+from hwcheck.profiles import Entry, ProfileSet
+from hwcheck.report.entries import DISTURBS, URGENCIES
+from hwcheck.report.page import HEADINGS, Block, Page, sections_of
+from hwcheck.report.wanted import CONFIDENCE, Sources, conditions, entries_of, wanted_table
+
+_SCOPES = {
+    "node": "The node, where", "gpu": "Each GPU of which", "port": "Each RDMA port of which",
+    "nic": "Each NIC of which", "netdev": "Each network interface of which", "switch": "Each NVSwitch of which",
+    "numa": "Each NUMA node of which", "pci": "Each PCI device of which", "measurement": "Each measurement of which",
+    "clock": "Each clock of which", "unit": "Each service of which", "component": "Each firmware component of which",
+}  # fmt: skip
+COMPLETE_TITLE = "Every source that was asked has answered"
+_COMPLETE = """
+What it checks: that every source which was asked gave its whole answer. A source that timed out, was denied, broke off
+or could not be understood is named, with the facts that it would have given.
+
+Why it matters: what was asked and not told is unknown, and unknown is never fine. Each check that needs one of those
+facts is unknown too.
+
+How to fix: run the source again, as root where it was denied, and give its output whole. A source that never answers
+is a symptom itself: look at the kernel log for a hung driver.
+
+Applies to: all evidence. A source that was never asked, or a tool that is not there, is skipped.
+
+Source: by design of this tool: "could not tell" is never "fine".
+"""
+
+
+def check_ids(profiles: ProfileSet) -> dict[str, Relation | None]:
+    """
+    List every check id that a finding can have.
+
+    Returns:
+        id → the relation that answers for it; None for those of the profiles' YAML and of the engine.
+    """
+    ids: dict[str, Relation | None] = {COMPLETE: None}
+    for layer in profiles.layers.values():
+        ids.update(dict.fromkeys(id for id, entry in (layer.data.get("checks") or {}).items() if entry))
+    for relation in RELATIONS.values():
+        ids.update(dict.fromkeys((relation.id, *relation.ids), relation))  # xid.*: where no code can be looked for
+    return ids
+
+
+def check_page(id: str, relation: Relation | None, profiles: ProfileSet) -> Page:
+    """Explain a check."""
+    if relation is not None:
+        page = _relation_page(id, relation, profiles)
+    elif id == COMPLETE:
+        page = Page(id, "check", COMPLETE_TITLE, sections_of(_COMPLETE))
+    else:
+        page = _setting_page(id, entries_of(profiles, "checks", id))
+    page.add("Incidents", *_incidents(id))
+    return page
+
+
+# --------------------------------------------------------------------------------------------------- checks of profiles
+
+
+def _setting_page(id: str, entries: dict[str, Entry]) -> Page:
+    data = next(iter(entries.values())).data
+    fact = NAMES[data["fact"]]
+    page = Page(id, "check", data["title"])
+    setting = "It is a setting: the effective value decides, and the value after the next boot is looked at too."
+    page.add("What it checks", f"{fact.name}: {fact.text}.", setting if data.get("setting") else "")
+    page.add("Why it matters", *_distinct(entries, "why"))
+    remedies = dict.fromkeys(str(_remedy_words(entry.data.get("remedy"))) for entry in entries.values())
+    page.add("How to fix", *(remedies if any(remedies) else ["Nothing is fixed; see why it matters."]))
+    page.add("How to fix", _grade(data))
+    page.add("Applies to", f"{_SCOPES[fact.scope]} {fact.name} is in the evidence.")
+    for words in conditions(data.get("when") or ()):
+        page.add("Applies to", f"- only when {words}")
+    for words in conditions(data.get("unless") or ()):
+        page.add("Applies to", f"- not when {words}")
+    sources = Sources()
+    table = wanted_table(entries, sources)
+    page.add("Wanted", table, CONFIDENCE)
+    page.add("Source", *sources.listed())
+    return page
+
+
+def _distinct(entries: dict[str, Entry], key: str) -> list[Block]:
+    """Return the different texts, each with the platforms it is for where there is more than one."""
+    texts: dict[str, list[str]] = {}
+    for platform, entry in entries.items():
+        texts.setdefault(" ".join(str(entry.data.get(key, "")).split()), []).append(platform)
+    if len(texts) == 1:
+        return list(texts)
+    general = next(iter(texts))
+    return [text if text == general else f"- {', '.join(platforms)}: {text}" for text, platforms in texts.items()]
+
+
+def _remedy_words(remedy: dict[str, Any] | None) -> str:
+    return _remedy_text(Remedy(**remedy)) if remedy else ""
+
+
+def _remedy_text(remedy: Remedy) -> str:
+    disturbs = f" It {DISTURBS[remedy.disturbs]}." if remedy.disturbs in DISTURBS else ""
+    return " ".join(remedy.text.split()) + disturbs
+
+
+def _grade(data: dict[str, Any]) -> str:
+    when = URGENCIES.get(Urgency(data.get("urgency", "maintenance")), "no hurry")
+    only_preferred = not data.get("expect") and data.get("prefer")
+    word = "warning" if data.get("severity") == "warn" or only_preferred else "fail"
+    return f"Another value is a {word}; act: {when}."
+
+
+# ------------------------------------------------------------------------------------------------------------ relations
+
+
+def _relation_page(id: str, relation: Relation, profiles: ProfileSet) -> Page:
+    page = Page(id, "check", relation.title.rstrip("."))
+    sections = sections_of(relation.text)
+    for heading in HEADINGS:
+        page.add(heading, *sections.get(heading, ()))
+        if heading == "How to fix" and relation.remedy is not None:
+            when = URGENCIES.get(relation.urgency, "no hurry")
+            page.add(heading, f"Remedy ({when}): {_remedy_text(relation.remedy)}")
+        if heading == "Applies to":
+            page.add(heading, _needs(relation))
+    if relation.ids and id.partition(".")[0] not in ("xid", "sxid"):
+        page.add("Answers as", ", ".join(relation.ids))
+    _bounds(page, relation, profiles)
+    return page
+
+
+def _needs(relation: Relation) -> str:
+    parts = [_need(need) for need in relation.needs]
+    if relation.any_of:
+        parts.append(f"one of {', '.join(relation.any_of)}")
+    return f"Needs {'; '.join(parts)}." if parts else ""
+
+
+def _need(need: str | Every | Some) -> str:
+    if isinstance(need, str):
+        return need
+    return f"{need.name} of {'every' if isinstance(need, Every) else 'at least one'} {NAMES[need.name].scope}"
+
+
+def _bounds(page: Page, relation: Relation, profiles: ProfileSet) -> None:
+    known = {id for layer in profiles.layers.values() for id in (layer.data.get("bounds") or {})}
+    sources = Sources()
+    used = sorted(set(_constants(relation.body)) & known)
+    for bound in used:
+        page.add("Figures of the platforms", f"{bound}:", wanted_table(entries_of(profiles, "bounds", bound), sources))
+    if used:
+        page.add("Figures of the platforms", *sources.listed(), CONFIDENCE)
+
+
+def _constants(body: Any) -> Iterator[str]:
+    """Go through the strings in a check's code and in the functions of its module that it calls."""
+    seen: set[CodeType] = set()
+    waiting = [body.__code__]
+    while waiting:
+        code = waiting.pop()
+        if code in seen:
+            continue
+        seen.add(code)
+        for constant in code.co_consts:
+            if isinstance(constant, str):
+                yield constant
+            elif isinstance(constant, CodeType):
+                waiting.append(constant)
+        for name in code.co_names:
+            value = body.__globals__.get(name)
+            if isinstance(value, FunctionType) and value.__module__ == body.__module__:
+                waiting.append(value.__code__)
+            elif isinstance(value, str):
+                yield value
+
+
+# ------------------------------------------------------------------------------------------------------------ incidents
+
+
+def _incidents(id: str) -> list[Block]:
+    leads = dict.fromkeys(rule.text for rule in RULES if re.fullmatch(rule.lead, id))
+    follows = dict.fromkeys(rule.text for rule in RULES if re.fullmatch(rule.follows, id))
+    return [
+        *(f"- leads others: {text}" for text in leads),
+        *(f"- may follow from another finding: {text}" for text in follows if text not in leads),
+    ]

@@ -1,0 +1,29 @@
+"""Set-up for all tests: the place of the checkout, and a skip where an outside evidence collection is needed."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests marked ``shared`` where the collection does not lie beside the checkout."""
+    if (SHARED / "cases").is_dir():
+        return
+    for item in items:
+        if "shared" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="no evidence collection in ../shared"))
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Folder of the checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder of the outside evidence collection; tests that use it are marked ``shared``."""
+    return SHARED
