@@ -48,10 +48,9 @@ def domain_up(given: Given) -> Answer:
         return fail(
             f"IMEX domain of {len(nodes)} nodes: {'; '.join(faults)}", observed=faults, expected="all READY and C"
         )
-    if given.maybe("imex.matrix") is None and not state:
+    if not given.maybe("imex.matrix"):
         return unknown(f"{len(nodes)} nodes are READY; who is connected to whom is not in the evidence")
-    connected = "all READY" + (" and connected" if given.maybe("imex.matrix") else "")
-    return ok(f"IMEX domain of {len(nodes)} nodes: {connected}", observed=len(nodes))
+    return ok(f"IMEX domain of {len(nodes)} nodes: all READY and connected", observed=len(nodes))
 
 
 def _node_faults(nodes: tuple[dict[str, object], ...]) -> list[str]:

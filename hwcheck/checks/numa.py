@@ -42,6 +42,8 @@ def numa_layout(given: Given) -> Answer:
             return skip("a virtual machine has the NUMA nodes its host gives it")
         text = f"{sockets} sockets but only {with_cpus} NUMA node{'s' * (with_cpus > 1)} with CPUs"
         return warn(text, observed=with_cpus, expected=sockets)
+    if sockets is None and with_cpus == 1:
+        return skip("one NUMA node with CPUs; how many sockets there are is not known")
     empty = len(nodes) - with_cpus
     behind = f" and {empty} without (GPU memory, or none)" if empty else ""
     return ok(

@@ -67,8 +67,9 @@ def _bounds(given: Given) -> Answer:
     offset, delay, dispersion = (
         given.maybe(f"time.chrony.{name}") for name in ("offset", "root_delay", "root_dispersion")
     )
-    if offset is None or given.maybe("time.chrony.leap") is None:
-        return skip("the tracking report is not complete: no offset or no leap status")
+    state = [given.maybe(f"time.chrony.{name}") for name in ("leap", "stratum", "refid")]
+    if offset is None or None in state:
+        return skip("the tracking report is not complete: offset, leap status, stratum or reference id is not there")
     bound = abs(offset) + (dispersion or 0.0) + (delay or 0.0) / 2
     most, much = given.bound("time.error"), given.bound("time.offset")
     if most is None or much is None:
@@ -113,8 +114,8 @@ def chrony_sources(given: Given) -> Answer:
 
 @relation(
     "time.ptp",
-    needs=("time.ptp.state",),
-    uses=("time.ptp.faults", "time.ptp.without_sync", "time.ptp.cause"),
+    needs=("time.ptp.state", "time.ptp.faults"),
+    uses=("time.ptp.without_sync", "time.ptp.cause"),
     urgency=Urgency.MAINTENANCE,
     remedy=Remedy(
         "hands",
@@ -138,7 +139,7 @@ def ptp_state(given: Given) -> Answer:
 
     Source: IEEE 1588 port states; linuxptp ptp4l log.
     """
-    state, faults = given["time.ptp.state"], given.maybe("time.ptp.faults") or 0
+    state, faults = given["time.ptp.state"], given["time.ptp.faults"]
     cause = given.maybe("time.ptp.cause")
     why = f" ({cause})" if cause else ""
     if state == "FAULTY":
@@ -156,7 +157,7 @@ def ptp_state(given: Given) -> Answer:
     "time.ptp_offset",
     any_of=("time.ptp.offset", "time.pmc.offset"),
     scope="clock",
-    uses=("time.pmc.steps_removed", "time.ptp.state"),
+    uses=("time.pmc.steps_removed", "time.pmc.gm_present", "time.ptp.state"),
     remedy=Remedy(
         "act",
         "Check that ptp4l reaches the right master (pmc PARENT_DATA_SET, path delay) and uses hardware timestamps; "
@@ -183,8 +184,10 @@ def ptp_offset(given: Given) -> Answer:
     """
     pmc = given.maybe("time.pmc.offset")
     offset = given.maybe("time.ptp.offset") if pmc is None else pmc
-    if pmc is not None and given.maybe("time.pmc.steps_removed") == 0:
-        return skip("this clock is the master itself (stepsRemoved 0)")
+    if pmc is not None:
+        steps = given.maybe("time.pmc.steps_removed")
+        if steps == 0 or (steps is None and not given.maybe("time.pmc.gm_present")):
+            return skip("this clock is the master itself (stepsRemoved 0), or does not say that it has one")
     if given.maybe("time.ptp.state") in ("MASTER", "GRAND_MASTER"):
         return skip("this port is the master itself")
     much, most = given.bound("time.ptp_offset"), given.bound("time.error")

@@ -51,7 +51,7 @@ class _Test:
         """Sum up: the worst outcome, whom it is about, and the line that says so."""
         worst = max((outcome for outcome, _ in self.outcomes), key=_ORDER.index)
         gpus = [who for outcome, who in self.outcomes if outcome == worst and who and who != "All"]
-        text = " ".join(self.warnings or self.infos)[:_TEXT_MAX]
+        text = " ".join(note.rstrip() for note in self.warnings or self.infos)[:_TEXT_MAX]
         return {
             "name": self.name,
             "outcome": worst,

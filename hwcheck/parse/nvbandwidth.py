@@ -26,7 +26,7 @@ from hwcheck.parse.matrix import GPUS_MAX, NOT_INITIALIZED, Namer, cells, note_n
 from hwcheck.parse.sink import FactSink
 
 GIVES = ("result.bandwidth", "result.latency")
-_DEVICE = re.compile(r"Device \d{1,3}: (?!\")([^(\"]{1,80}?) ?(?:\(([0-9A-Fa-f:.]{7,16})\))?\s*$")
+_DEVICE = re.compile(r"Device \d{1,3}: ([^(\"\s][^(\"]{0,79}?) ?(?:\(([0-9A-Fa-f:.]{7,16})\))?\s*$")
 _RUNNING = re.compile(r"Running (\w{3,80})\.\s*$")
 _SUM = re.compile(r"SUM (\w{3,80})\s+(\S{1,40})")
 _WAIVED = re.compile(r"Waived:?\s*(\w*)")
@@ -54,7 +54,7 @@ class _Test:
     "nvbandwidth",
     gives=GIVES,
     opens=rf"nvbandwidth Version:|Built from Git version:|Running {_NAMES}\.|SUM {_NAMES}\s|memcpy (?:CE|SM) \S+\(row\)"
-    r'|Waived:|Device \d+: (?!")[^"(]{1,80}(?:\([0-9A-Fa-f:.]{7,16}\))?\s*$',
+    r'|Waived:|Device \d+: [^"(\s][^"(]{0,79}(?:\([0-9A-Fa-f:.]{7,16}\))?\s*$',
     command=r"\bnvbandwidth\b",
     rank=45,
 )

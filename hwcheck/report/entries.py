@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from rich.text import Text
@@ -26,6 +27,7 @@ DISTURBS = {
 _PLAIN = "not bold not dim default"
 _LABEL = 10
 _VALUE = 200
+_NAMED = 8
 _OTHERS = 7
 
 
@@ -77,9 +79,19 @@ def write_gap(sheet: Sheet, gap: Gap) -> None:
         line.append(f": {open_checks} {'check' if open_checks == 1 else 'checks'} could not be told", style=_PLAIN)
     sheet.text(line, indent=2, hang=2)
     if gap.checks:
-        names = [f"{check} ({count} times)" if count > 1 else check for check, count in gap.checks.items()]
-        write_row(sheet, "checks", ", ".join(map(visible, names)))
+        write_row(sheet, "checks", visible(_open_checks(gap.checks)))
     _write_evidence(sheet, gap.first.origin)
+
+
+def _open_checks(checks: dict[str, int]) -> str:
+    """Name checks with the number of their subjects; many of them by family."""
+    counts = Counter(checks)
+    if len(checks) > _NAMED:
+        counts = Counter()
+        for check, count in checks.items():
+            counts[check.partition(".")[0]] += count
+        return ", ".join(f"{family} {count}" for family, count in counts.items())
+    return ", ".join(f"{check} ({count} times)" if count > 1 else check for check, count in counts.items())
 
 
 def write_row(sheet: Sheet, label: str, text: Text | str) -> None:
@@ -99,8 +111,7 @@ def _write_seen(sheet: Sheet, seen: Seen) -> None:
 def _write_evidence(sheet: Sheet, origin: Origin | None) -> None:
     if origin is None or not (origin.file or origin.excerpt):
         return
-    place = visible(origin.file or origin.source) + (f":{origin.line}" if origin.line else "")
-    write_row(sheet, "evidence", place)
+    sheet.place("evidence", origin.file or origin.source, origin.line, 4, _LABEL)
     if origin.excerpt:
         sheet.quote(origin.excerpt, 4 + _LABEL)
 

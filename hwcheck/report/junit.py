@@ -32,7 +32,8 @@ def render_junit(verdicts: Iterable[NodeVerdict], *, strict: bool = False) -> st
         strict: a warning is a failure.
 
     Returns:
-        XML text with its declaration. Characters that XML does not allow are spelled out (``\x1b``).
+        XML text with its declaration, in ASCII whatever the locale. Characters that XML does not allow are spelled
+        out (``\x1b``).
     """
     root = ET.Element("testsuites", name="hwcheck")
     for verdict in verdicts:
@@ -40,7 +41,7 @@ def render_junit(verdicts: Iterable[NodeVerdict], *, strict: bool = False) -> st
     for key in ("tests", *_COUNTED.values()):
         root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
     ET.indent(root)
-    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+    return ET.tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii") + "\n"
 
 
 def _suite(verdict: NodeVerdict, *, strict: bool) -> ET.Element:

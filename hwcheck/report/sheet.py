@@ -20,8 +20,6 @@ PROSE = 100
 """Columns of running text at most: longer lines are hard to follow on a wide terminal."""
 NARROW = 24
 """Columns that a text keeps, however deep it stands on a terminal however small."""
-CELL = 40
-"""Columns of a table's cell at most, but for the last one."""
 LONG = 2000
 """Characters of one text at most: a node may send a megabyte as a name."""
 
@@ -110,7 +108,7 @@ class Sheet:
         self._write(head, text, cell_len(head.plain), columns)
 
     def columns(self, header: Sequence[str], rows: Iterable[Sequence[str]], indent: int) -> None:
-        """Write rows under a dimmed header; a column takes at most :data:`CELL`, the last one the rest."""
+        """Write rows under a dimmed header; a column is as wide as needed, the last takes the rest."""
         lines = [list(header), *(list(row) for row in rows)]
         if not any(header):
             del lines[0]
@@ -132,7 +130,7 @@ class Sheet:
             max(cell_len(word) for cell in column for word in (cell.split() or [""]))
             for column in zip(*lines, strict=True)
         ]
-        widths = [*(min(CELL, need) for need in needs[:-1]), min(needs[-1], max(NARROW, words[-1]))]
+        widths = [*needs[:-1], min(needs[-1], max(NARROW, words[-1]))]
         room -= 2 * (len(widths) - 1)
         for least in (words, [NARROW // 2] * len(widths)):
             while sum(widths) > room:
@@ -141,6 +139,15 @@ class Sheet:
                     break
                 widths[max(slack, key=widths.__getitem__)] -= 1
         return [*widths[:-1], max(widths[-1], min(PROSE, room - sum(widths[:-1])))]
+
+    def place(self, label: str, file: str, line: int, indent: int, width: int) -> None:
+        """Write ``file:line`` on one line, without its first folders when it is too long."""
+        tail = f":{line}" if line else ""
+        room = max(NARROW, self.width - indent - width) - len(tail)
+        shown = visible(file)
+        while cell_len(shown) > room and "/" in shown.removeprefix(".../"):
+            shown = f".../{shown.removeprefix('.../').partition('/')[2]}"
+        self.row(label, shown + tail, indent, width)
 
     def quote(self, text: str, indent: int, lines: int = 2) -> None:
         """Write a line of evidence behind a bar: blanks squeezed, cut when it needs more than ``lines`` lines."""

@@ -106,8 +106,12 @@ def _verdict(sheet: Sheet, verdict: NodeVerdict, *, strict: bool) -> None:
     read = [finding.message for finding in verdict.findings if finding.check == "evidence.read"]
     if read:
         sheet.text(Text(visible(read[0]), style="dim"), indent=9)
-    if not any(finding.status is Status.PASS for finding in verdict.findings) and word == "pass":
-        sheet.text("No check found what it needs in this evidence: that is no proof of health.", indent=9)
+    if word == "pass" and not any(map(_tells_of_hardware, verdict.findings)):
+        sheet.text("No check of the hardware found what it needs in this evidence: no proof of health.", indent=9)
+
+
+def _tells_of_hardware(finding: Finding) -> bool:
+    return finding.status in (Status.PASS, Status.WARN) and finding.family not in ("evidence", "platform")
 
 
 def _word(verdict: NodeVerdict, *, strict: bool) -> str:

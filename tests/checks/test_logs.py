@@ -16,8 +16,10 @@ from hwcheck.parse import take_snapshot
 from hwcheck.profiles.layers import Entry, Profile
 
 STORIES = Path(__file__).parent.parent / "parse"
-MINE = ("xid.", "sxid.", "kernel.", "pcie.aer", "memory.log", "cpu.log", "gpu.log", "rdma.log", "storage.", "fabric.manager_",
-        "driver.api", "evidence.log")  # fmt: skip
+MINE = (
+    *("xid.", "sxid.", "kernel.", "pcie.aer", "memory.log", "cpu.log", "gpu.log", "rdma.log", "storage."),
+    *("fabric.manager_", "driver.api", "evidence.log"),
+)
 BOUNDS = {"pcie.aer_corrected_lines": 480, "rdma.flaps_per_day": 5}
 
 
@@ -370,8 +372,9 @@ def test_two_logs_of_one_node_add_up() -> None:
     second = Output("kernel.log", [xid_line(79), xid_line(119)], file="journal.txt")
     findings = judge(first, second)
     assert "1 line " in only(findings, "xid.79").message
-    assert only(findings, "xid.119").origin is not None
-    assert only(findings, "xid.119").origin.file == "journal.txt"
+    origin = only(findings, "xid.119").origin
+    assert origin is not None
+    assert origin.file == "journal.txt"
 
 
 def test_a_flood_is_unknown() -> None:

@@ -67,6 +67,7 @@ def test_waived_is_skipped_with_its_reason() -> None:
 def test_hostile_text_stays_well_formed() -> None:
     """Characters that XML forbids are spelled out, and markup is text."""
     root = parsed([hostile()])
+    assert render_junit([hostile()]).isascii()
     failure = next(root.iter("failure"))
     assert "\\x1b[31mred" in (failure.get("message") or "")
     assert "<a&b>" in (failure.get("message") or "")

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from hwcheck.facts import NODE, Subject
-from hwcheck.findings import Finding, NodeVerdict, Status
+from hwcheck.findings import Finding, NodeVerdict, Status, Urgency
 from hwcheck.report import text as text_report
 from hwcheck.report.fold import fold, fold_gaps, name_subjects, why_skipped
 from hwcheck.report.sheet import Sheet, Terminal, visible
@@ -104,10 +104,30 @@ def test_silent_source_is_one_gap() -> None:
 
 
 def test_verdict_that_rests_on_nothing_says_so() -> None:
-    """No fail and no pass is no proof of health."""
-    nothing = NodeVerdict("", "base", "none", [Finding("gpu.count", NODE, Status.SKIP, "no gpu in the evidence")])
-    assert "no proof of health" in " ".join(rendered([nothing]).split())
+    """No fail is no proof of health where nothing but the reading itself passed."""
+    skipped = Finding("gpu.count", NODE, Status.SKIP, "no gpu in the evidence")
+    read = Finding("evidence.read", NODE, Status.PASS, "read: uptime")
+    assert "no proof of health" in " ".join(rendered([NodeVerdict("", "base", "none", [skipped, read])]).split())
     assert "no proof of health" not in rendered([healthy()])
+
+
+def test_many_open_checks_are_counted_by_family() -> None:
+    """A silent nvidia-smi -q leaves fifty checks open: they are counted, not listed."""
+    checks = [f"hbm.check_{n}" for n in range(9)] + ["gpu.check"]
+    text = "Title: could not be told, gpu.index timeout"
+    findings = [Finding(check, NODE, Status.UNKNOWN, text, Urgency.NOTE) for check in checks]
+    shown = rendered([NodeVerdict("n", "base", "none", findings)])
+    assert "10 checks could not be told" in shown
+    assert "hbm 9, gpu 1" in shown
+
+
+def test_long_place_keeps_its_end() -> None:
+    """Of a path too long for the line the file and the line number stay."""
+    target = console(60)
+    Sheet(target).place("evidence", "/srv/" + "folder/" * 20 + "dmesg.txt", 12345, 4, 10)
+    (line,) = text_of(target).splitlines()
+    assert line.startswith("    evidence  .../folder/")
+    assert line.endswith("/dmesg.txt:12345")
 
 
 def test_strict_warning_fails() -> None:
