@@ -22,13 +22,15 @@ from dataclasses import replace
 from typing import Any
 
 from hwcheck.checks import RELATIONS, Answer, Every, Given, Relation, Some
+from hwcheck.checks.coverage import COMPLETE, JUDGED
 from hwcheck.checks.expected import compile_entry
-from hwcheck.facts import NAMES, NODE, NOT_COLLECTED, Facet, Fact, Missing, Snapshot, Subject
-from hwcheck.findings import Finding, Status, Urgency
+from hwcheck.facts import NAMES, NODE, NOT_COLLECTED, Facet, Fact, Missing, Reason, Snapshot, Subject
+from hwcheck.findings import Finding, Remedy, Status, Urgency
 from hwcheck.parse.format import FORMATS
 from hwcheck.profiles import Profile
 
-COMPLETE = "evidence.complete"
+_NO_JUDGEMENT = ("evidence", "platform")
+_AS_ROOT = Remedy("hands", "Collect again with the privilege it needs: as root (sudo).")
 
 
 class Judge:
@@ -63,7 +65,8 @@ class Judge:
         findings: list[Finding] = list(_gap_findings(snapshot)) if self._say_gaps else []
         for check in self.checks:
             findings.extend(self._ask(check, snapshot, previous))
-        return findings
+        nothing = _nothing_judged(findings)
+        return [nothing, *findings] if nothing else findings
 
     def _ask(self, check: Relation, snapshot: Snapshot, previous: Snapshot | None) -> list[Finding]:
         subjects = [NODE] if check.scope == "node" else snapshot.subjects(check.scope)
@@ -87,7 +90,7 @@ class Judge:
             gap = snapshot.gap_for(name)
             if gap is not None and gap.missing.reason.asked:
                 return _untold(check, NODE, name, Fact(gap.missing, gap.origin))
-        return Finding(check.id, NODE, Status.SKIP, f"no {check.scope} in the evidence")
+        return Finding(check.id, NODE, Status.SKIP, f"no {check.scope} in the evidence", gap=NOT_COLLECTED)
 
     def _given(
         self, check: Relation, subject: Subject, snapshot: Snapshot, previous: Snapshot | None
@@ -167,8 +170,12 @@ def _untold(check: Relation, subject: Subject, name: str, fact: Fact) -> Finding
     if missing.reason.asked:
         detail = f": {missing.detail}" if missing.detail else ""
         text = f"{check.title.rstrip('.')}: could not be told, {name} {missing.reason}{detail}"
-        return Finding(check.id, subject, Status.UNKNOWN, text, Urgency.NOTE, origin=fact.origin)
-    return Finding(check.id, subject, Status.SKIP, f"{name} {missing.reason} ({what})", origin=fact.origin)
+        remedy = _AS_ROOT if missing.reason is Reason.DENIED else None
+        return Finding(
+            check.id, subject, Status.UNKNOWN, text, Urgency.NOTE, origin=fact.origin, remedy=remedy, gap=missing
+        )
+    text = f"{name} {missing.reason} ({what})"
+    return Finding(check.id, subject, Status.SKIP, text, origin=fact.origin, gap=missing)
 
 
 def _answers(check: Relation, subject: Subject, given: Given) -> list[Finding]:
@@ -176,11 +183,12 @@ def _answers(check: Relation, subject: Subject, given: Given) -> list[Finding]:
     if result is None:
         return []
     answers = [result] if isinstance(result, Answer) else list(result)
-    if given.doubts and any(answer.status is Status.PASS for answer in answers):
+    if given.doubts:
+        # a pass, or "does not apply here", that rests on a value which was asked for and not told
         name, fact = next(iter(given.doubts.items()))
         return [
             _untold(check, answer.subject or subject, name, fact)
-            if answer.status is Status.PASS
+            if answer.status in (Status.PASS, Status.SKIP)
             else _finding(check, subject, given, answer)
             for answer in answers
         ]
@@ -195,7 +203,9 @@ def _finding(check: Relation, subject: Subject, given: Given, answer: Answer) ->
         subject=answer.subject or subject,
         status=answer.status,
         message=answer.message,
-        urgency=(answer.urgency or (Urgency.NOTE if answer.status is Status.UNKNOWN else check.urgency)) if bad else None,
+        urgency=(answer.urgency or (Urgency.NOTE if answer.status is Status.UNKNOWN else check.urgency))
+        if bad
+        else None,
         observed=answer.observed,
         expected=answer.expected,
         origin=answer.origin or given.origin(first),
@@ -211,4 +221,28 @@ def _gap_findings(snapshot: Snapshot) -> Iterable[Finding]:
         detail = f": {gap.missing.detail}" if gap.missing.detail else ""
         text = f"{title}: {gap.missing.reason}{detail}"
         urgency = Urgency.NOTE if status is Status.UNKNOWN else None
-        yield Finding(COMPLETE, NODE, status, text, urgency, observed=str(gap.missing.reason), origin=gap.origin)
+        remedy = _AS_ROOT if gap.missing.reason is Reason.DENIED else None
+        yield Finding(
+            COMPLETE,
+            NODE,
+            status,
+            text,
+            urgency,
+            str(gap.missing.reason),
+            origin=gap.origin,
+            remedy=remedy,
+            gap=gap.missing,
+        )
+
+
+def _nothing_judged(findings: list[Finding]) -> Finding | None:
+    """Say that no check answered at all: "nothing found" must not look like "nothing wrong"."""
+    if any(f.status is not Status.SKIP and f.family not in _NO_JUDGEMENT for f in findings):
+        return None
+    declined = sorted(
+        {f.check for f in findings if f.gap is None and f.family not in _NO_JUDGEMENT and f.observed is not None}
+    )
+    text = "no check could be answered from this evidence; nothing is known of the node's health"
+    if declined:
+        text = f"no check came to an answer; {', '.join(declined[:6])} saw something and could not judge it"
+    return Finding(JUDGED, NODE, Status.UNKNOWN, text, Urgency.NOTE)

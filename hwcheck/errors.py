@@ -7,6 +7,7 @@ The errors hwcheck raises on purpose; anything else that escapes is a bug.
     ├── UsageError     flags, targets or files named on the command line are wrong        exit 2
     ├── ProfileError   a profile, site layer or waiver file does not load                 exit 2
     ├── EvidenceError  an evidence directory or bundle cannot be used as one              exit 2
+    ├── TransportError a node cannot be reached or did not answer; becomes a line of the report    exit 3
     └── ParseError     a text is of a known format but cannot be understood; caught at
                        the border of parsing, where it becomes a Missing(unparsable)
 
@@ -43,6 +44,20 @@ class ProfileError(HwcheckError):
 
 class EvidenceError(HwcheckError):
     """An evidence directory, a bundle or a posted file cannot be read as evidence at all."""
+
+
+class TransportError(HwcheckError):
+    """
+    A node cannot be reached, or what answered is not the node program.
+
+    Args:
+        message: the reason, one sentence.
+        advice: what to do about it; "" when the reason says it.
+    """
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        self.advice = advice
+        super().__init__(message)
 
 
 class ParseError(HwcheckError):

@@ -79,6 +79,8 @@ class Evidence:
         broken: files that could not be read to their end: (name, why).
         simulated: the evidence says that it comes from a lab node.
         collected: True when a manifest lists what was asked (a collected node), False for posted text.
+        unreachable: why the node could not be reached at all; "" when it answered.
+        advice: what to do about ``unreachable``.
     """
 
     node: str = ""
@@ -87,3 +89,5 @@ class Evidence:
     broken: list[tuple[str, str]] = field(default_factory=list)
     simulated: bool = False
     collected: bool = False
+    unreachable: str = ""
+    advice: str = ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hwcheck.facts import Origin, Subject
+from hwcheck.facts import Missing, Origin, Subject
 
 
 class Status(enum.StrEnum):
@@ -17,7 +17,7 @@ class Status(enum.StrEnum):
     Unknown: something was asked and could not be told. Skip: not applicable here, or never asked.
     """
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105 - the answer that all is well, no password
     WARN = "warn"
     FAIL = "fail"
     UNKNOWN = "unknown"
@@ -54,6 +54,8 @@ class Remedy:
 @dataclass(slots=True)
 class Finding:
     """
+    The answer of one check for one subject, with what decided it and what to do about it.
+
     Attributes:
         check: check id, ``<family>.<name>``.
         subject: what it is about.
@@ -63,6 +65,7 @@ class Finding:
         observed, expected: JSON values; None when there is nothing to show.
         origin: the evidence line that decided.
         remedy: what to do about it; None for pass and skip.
+        gap: why a value could not be told, where that is all the finding says; None otherwise.
         waived: the waiver that accepts it, as owner, reason and expiry; None otherwise.
     """
 
@@ -75,6 +78,7 @@ class Finding:
     expected: Any = None
     origin: Origin | None = None
     remedy: Remedy | None = None
+    gap: Missing | None = None
     waived: dict[str, str] | None = None
 
     @property

@@ -10,14 +10,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hwcheck.findings import Finding, Incident, Status
+from hwcheck.findings import Finding, Incident, Status, Urgency
 
 _BAD = (Status.FAIL, Status.WARN, Status.UNKNOWN)
+_URGENCIES = tuple(Urgency)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """
+    One kind of chain: which finding explains which others.
+
     Attributes:
         lead: pattern of the lead's check id.
         follows: pattern of the followers' check ids.
@@ -35,7 +38,8 @@ class Rule:
 
 RULES = (
     Rule(
-        r"xid\.79", r"xid\.(45|13|31|43|48|62|63|64|74|92|94|95|109|119|120|154)|gpu\.(recovery_action|reset.*|access)", "gpu",
+        r"xid\.79",
+        r"xid\.(45|13|31|43|48|62|63|64|74|92|94|95|109|119|120|154)|gpu\.(recovery_action|reset.*|access)", "gpu",
         "the GPU fell off the bus; what else it logged follows from that",
     ),
     Rule(
@@ -65,7 +69,8 @@ RULES = (
         "kernel module and libraries are of two versions; NVML cannot start until they agree",
     ),
     Rule(
-        r"driver\.fabric_manager|service\.fabric_?manager.*", r"service\.fabric_?manager.*|fabric\..*|driver\.cuda_init|baseline\..*", "node",
+        r"driver\.fabric_manager|service\.fabric_?manager.*",
+        r"service\.fabric_?manager.*|fabric\..*|driver\.cuda_init|baseline\..*", "node",
         "without a running fabric manager of the driver's version the GPUs of this board cannot be used",
     ),
     Rule(
@@ -73,7 +78,8 @@ RULES = (
         "CUDA cannot initialise; each test that needs CUDA fails for this reason",
     ),
     Rule(
-        r"fabric\.(state|status|registration|nvswitch|health).*", r"fabric\..*|nvlink\..*|imex\..*|baseline\.nccl.*|service\.fabric.*|platform\.virtual.*", "node",
+        r"fabric\.(state|status|registration|nvswitch|health).*",
+        r"fabric\..*|nvlink\..*|imex\..*|baseline\.nccl.*|service\.fabric.*|platform\.virtual.*", "node",
         "the GPU is not a healthy member of its NVLink fabric",
     ),
     Rule(
@@ -81,7 +87,8 @@ RULES = (
         "ACS redirects peer-to-peer traffic to the root complex; GPUDirect RDMA breaks or crawls",
     ),
     Rule(
-        r"rdma\.(peermem|gpu_memory.*)|kernel\.peermem", r"baseline\.perftest.*|baseline\.ib_.*|rdma\.(gpu_memory.*|gpudirect.*)", "node",
+        r"rdma\.(peermem|gpu_memory.*)|kernel\.peermem",
+        r"baseline\.perftest.*|baseline\.ib_.*|rdma\.(gpu_memory.*|gpudirect.*)", "node",
         "there is no way to register GPU memory for RDMA", message="peermem",
     ),
     Rule(
@@ -149,5 +156,6 @@ def _follows(rule: Rule, lead: Finding, finding: Finding) -> bool:
     return rule.near == "node" or finding.subject == lead.subject or finding.subject.kind == "node"
 
 
-def _severity(finding: Finding) -> int:
-    return _BAD.index(finding.status)
+def _severity(finding: Finding) -> tuple[int, int]:
+    """Fails before warnings, what is urgent before what can wait."""
+    return _BAD.index(finding.status), _URGENCIES.index(finding.urgency) if finding.urgency else len(_URGENCIES)

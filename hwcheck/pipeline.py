@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from hwcheck.checks.coverage import REACHABLE
 from hwcheck.checks.measurements import measurements
 from hwcheck.engine import Judge
 from hwcheck.evidence import Evidence
 from hwcheck.facts import NODE, Fact, Origin, Snapshot
-from hwcheck.findings import NodeVerdict
+from hwcheck.findings import Finding, NodeVerdict, Remedy, Status, Urgency
+from hwcheck.fleet import Fleet
 from hwcheck.incidents import group
-from hwcheck.parse import take_snapshot
+from hwcheck.parse import take_snapshot, take_snapshots
 from hwcheck.profiles import Identity, ProfileSet, identify
 from hwcheck.waivers import Waiver, apply_waivers
 
@@ -38,9 +40,20 @@ class Pipeline:
         self._only = tuple(only)
         self._waivers = tuple(waivers)
         self._judges: dict[str, Judge] = {}
+        self.fleet = Fleet()
+
+    def judge_all(self, evidence: Evidence) -> Iterator[NodeVerdict]:
+        """Judge evidence that may hold more than one machine (posted outputs of two nodes in one paste)."""
+        if evidence.unreachable:
+            yield self.judge(evidence)
+            return
+        for snapshot in take_snapshots(evidence):
+            yield self.judge_snapshot(snapshot)
 
     def judge(self, evidence: Evidence, previous: Snapshot | None = None) -> NodeVerdict:
         """Judge one node's evidence."""
+        if evidence.unreachable:
+            return self._unreached(evidence)
         return self.judge_snapshot(take_snapshot(evidence), previous)
 
     def judge_snapshot(self, snapshot: Snapshot, previous: Snapshot | None = None) -> NodeVerdict:
@@ -57,7 +70,7 @@ class Pipeline:
         judge = self._judge(self._platform or identity.platform)
         findings = judge.findings(snapshot, previous)
         apply_waivers(findings, snapshot.node, self._waivers)
-        return NodeVerdict(
+        verdict = NodeVerdict(
             snapshot.node,
             judge.profile.name,
             _confidence(identity, self._platform),
@@ -66,6 +79,17 @@ class Pipeline:
             measurements(snapshot),
             snapshot.simulated,
         )
+        self.fleet.see(snapshot, verdict)
+        return verdict
+
+    def _unreached(self, evidence: Evidence) -> NodeVerdict:
+        """Say that a node was asked and did not answer: one unknown, and none of the checks that nobody could ask."""
+        text = f"could not be reached: {evidence.unreachable}"
+        remedy = Remedy("hands", evidence.advice) if evidence.advice else None
+        finding = Finding(REACHABLE, NODE, Status.UNKNOWN, text, Urgency.NOTE, remedy=remedy)
+        apply_waivers([finding], evidence.node, self._waivers)
+        platform = self._platform or identify(Snapshot(), self.profiles.platforms).platform
+        return NodeVerdict(evidence.node, platform, "given" if self._platform else "none", [finding])
 
     def _judge(self, name: str) -> Judge:
         if name not in self._judges:

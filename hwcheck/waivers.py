@@ -1,13 +1,13 @@
 """
 Waivers: findings that the site accepts, with owner, reason and expiry. Shown as waived, never hidden.
 
-File: a YAML list of ``{check: ID or family.*, subject: ID or *, nodes: [NAME patterns], owner, reason, expires: DATE}``.
-After its expiry a waiver counts for nothing, and the finding counts again.
+File: a YAML list of ``{check: ID or family.*, subject: ID or *, nodes: [NAME patterns], owner, reason,
+expires: DATE}``. After its expiry a waiver counts for nothing, and the finding counts again.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import fnmatch
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,6 +24,8 @@ _KEYS = {*_REQUIRED, "subject", "nodes"}
 @dataclass(frozen=True, slots=True)
 class Waiver:
     """
+    One entry of the file: which findings are accepted, by whom, and until when.
+
     Attributes:
         check: check id, or a shell pattern over ids.
         subject: subject, or a pattern; ``*`` for all.
@@ -35,7 +37,7 @@ class Waiver:
     check: str
     owner: str
     reason: str
-    expires: datetime.date
+    expires: dt.date
     subject: str = "*"
     nodes: tuple[str, ...] = ()
 
@@ -48,7 +50,7 @@ class Waiver:
         )
 
 
-def load_waivers(text: str, path: str, today: datetime.date) -> list[Waiver]:
+def load_waivers(text: str, path: str, today: dt.date) -> list[Waiver]:
     """
     Read a waiver file; expired entries are left out.
 
@@ -73,10 +75,10 @@ def _waiver(entry: Any, path: str, line: int | None) -> Waiver:
     expires = entry["expires"]
     if isinstance(expires, str):
         try:
-            expires = datetime.date.fromisoformat(expires)
+            expires = dt.date.fromisoformat(expires)
         except ValueError as error:
             raise ProfileError(f"expires is no date: {error}", path, line) from error
-    if not isinstance(expires, datetime.date):
+    if not isinstance(expires, dt.date) or isinstance(expires, dt.datetime):
         raise ProfileError("expires is no date (YYYY-MM-DD)", path, line)
     nodes = entry.get("nodes") or []
     if not isinstance(nodes, list):

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from hwcheck.lab.nvml.build import BuildError, build
+
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
@@ -27,3 +29,12 @@ def root() -> Path:
 def shared() -> Path:
     """Folder of the outside evidence collection; tests that use it are marked ``shared``."""
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the lab's libnvidia-ml.so.1; skips where there is no C compiler."""
+    try:
+        return build(tmp_path_factory.mktemp("nvml")).parent
+    except BuildError as error:
+        pytest.skip(str(error))

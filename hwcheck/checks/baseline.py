@@ -9,12 +9,11 @@ only where the text itself shows that nothing else explains it; it warns where c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from hwcheck.checks.measurements import VALUES
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, unknown, warn
-from hwcheck.facts import NAMES, Subject
+from hwcheck.facts import NAMES
 from hwcheck.findings import Remedy, Urgency
 from hwcheck.profiles.identify import GENERIC
 
@@ -94,7 +93,7 @@ _REMEDIES = {
 
 @relation(
     "baseline.result",
-    any_of=(*VALUES, "result.error"),
+    any_of=(*VALUES, "result.error", "result.conditions"),
     uses=("result.conditions", *VALUES, "result.error"),
     scope="measurement",
     urgency=Urgency.MAINTENANCE,
@@ -131,6 +130,8 @@ def measured_result(given: Given) -> Iterator[Answer]:
     error = given.maybe("result.error")
     if error is not None:
         yield warn(error, check="baseline.run", remedy=_NOT_RUN, because="result.error")
+    if conditions.get("failed") and given.maybe("result.busbw") is None:
+        yield _correct(name, conditions)
     for fact in VALUES:
         value = given.maybe(fact)
         if value is None:
@@ -144,10 +145,11 @@ def measured_result(given: Given) -> Iterator[Answer]:
 
 def _correct(name: str, conditions: dict[str, Any]) -> Answer:
     """Judge whether the sums were right; GPUs or links that corrupt data show here first."""
-    wrong = conditions.get("wrong")
-    if wrong:
-        text = f"{name}: {wrong} wrong elements"
-        return fail(text, check="baseline.nccl_correct", observed=wrong, expected=0, urgency=Urgency.NOW, remedy=_WRONG)
+    wrong, failed = conditions.get("wrong"), conditions.get("failed")
+    if wrong or failed:
+        text = f"{name}: {wrong} wrong elements" if wrong else f"{name}: out of bounds values: {failed}"
+        seen = wrong or failed
+        return fail(text, check="baseline.nccl_correct", observed=seen, expected=0, urgency=Urgency.NOW, remedy=_WRONG)
     if conditions.get("validated"):
         return ok(f"{name}: no wrong element", check="baseline.nccl_correct", observed=0, expected=0)
     return skip(f"{name}: results were not validated (#wrong is N/A)", check="baseline.nccl_correct")
@@ -212,7 +214,7 @@ def _doubt(given: Given, conditions: dict[str, Any], *, met: bool) -> str:
         return "the results were not validated"
     if not met and size < least:
         return f"it is for {_size(least)} and more, the largest message was {_size(size)}"
-    if not met and conditions.get("wrong"):
+    if not met and (conditions.get("wrong") or conditions.get("failed")):
         return "results were wrong"
     return ""
 
@@ -284,50 +286,3 @@ def _which(conditions: dict[str, Any]) -> str:
         queues = f", {conditions['qps']} QP" if conditions.get("qps") else ""
         return f" on {conditions['device']}{queues}"
     return f" ({conditions['peak_share']:.4g} % of the peak)" if conditions.get("peak_share") else ""
-
-
-_DIAG_FAILED = Remedy(
-    "act",
-    "Drain the node, reset the GPU that the row names, run dcgmi diag -r 3 again; a test that fails twice is a case "
-    "for NVIDIA's field diagnostic and RMA.",
-    disturbs="node",
-)
-_CUDA_WORDS = ("system not yet initialized", "cuInit")
-
-
-@relation("baseline.dcgm_diag", needs=("dcgm.tests",), urgency=Urgency.MAINTENANCE, remedy=_DIAG_FAILED)
-def dcgm_tests_pass(given: Given) -> Iterator[Answer]:
-    """
-    Every test of dcgmi diag passed.
-
-    What it checks: the result of each test of ``dcgmi diag``, text or JSON; one finding a test.
-
-    Why it matters: the diagnostic loads memory, PCIe and the SMs in ways that no counter shows beforehand.
-
-    How to fix: read the warning of the row; reset the GPU, run the diagnostic again, then follow the RMA path.
-
-    Applies to: tests that ran. A skipped test is a skip. A test that failed because CUDA does not initialise says
-    nothing of the part that it would have tested: that is unknown, and driver.cuda_init names the cause.
-
-    Source: NVIDIA DCGM user guide, diagnostics; DCGM prints the outcome itself.
-    """
-    about = given.origin("dcgm.tests")
-    for test in given["dcgm.tests"]:
-        yield replace(_diag(test), origin=about and replace(about, line=test["line"], excerpt=test["excerpt"]))
-
-
-def _diag(test: dict[str, Any]) -> Answer:
-    name, outcome, text = test["name"], test["outcome"], test["text"].strip()
-    subject = Subject("measurement", f"dcgm.{name.lower().replace(' ', '_').replace('/', '_')}")
-    on = f" on GPU {test['gpus']}" if test["gpus"] else ""
-    said = f": {text[:160]}" if text else ""
-    common: dict[str, Any] = {"subject": subject, "observed": outcome, "expected": "pass"}
-    if outcome == "pass":
-        return ok(f"dcgmi diag: {name} passed", **common)
-    if outcome == "skip":
-        return skip(f"dcgmi diag: {name} was skipped", **common)
-    if any(word in text for word in _CUDA_WORDS):
-        return unknown(f"dcgmi diag: {name} could not run{on}, CUDA does not initialise", **common)
-    if outcome == "warn":
-        return warn(f"dcgmi diag: {name} warned{on}{said}", **common)
-    return fail(f"dcgmi diag: {name} failed{on}{said}", **common)

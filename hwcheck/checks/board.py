@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, warn
+from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, unknown, warn
 from hwcheck.findings import Remedy, Urgency
 
 _BANKS = (
@@ -111,7 +111,7 @@ def all_banks_in_use(given: Given) -> Answer:
     The memory banks (row-remap histogram) add up to the platform's number.
 
     What it checks: the sum over the bank histogram (max, high, partial, low, none). A bank with remapped rows moves
-    within the histogram and stays in the sum.
+    within the histogram and stays in the sum. A smaller sum fails; a larger one no fault explains, so it is unknown.
 
     Why it matters: Hopper counts 512 banks for each HBM stack. The sum is the nearest thing to a count of memory
     channels that nvidia-smi shows: no tool prints channels or stacks themselves.
@@ -129,4 +129,7 @@ def all_banks_in_use(given: Given) -> Answer:
         return skip(f"{total} memory banks; no figure is known for this platform", observed=total)
     if total == known:
         return ok(f"{total} memory banks in all, as this platform has", observed=total, expected=known)
+    if total > known:  # no fault adds banks: the board, its profile or the text is another than it seems
+        text = f"{total} memory banks in all, more than the {known} of this platform: the evidence is in doubt"
+        return unknown(text, observed=total, expected=known)
     return fail(f"{total} memory banks in all, this platform has {known}", observed=total, expected=known)

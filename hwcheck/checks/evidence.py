@@ -8,6 +8,9 @@ from hwcheck.checks.relation import Answer, Given, ok, relation, skip, unknown
 from hwcheck.findings import Remedy, Urgency
 from hwcheck.parse.format import FORMATS
 
+_APART = Remedy(
+    "hands", "Judge the outputs one by one, each with its own hwcheck check --evidence, or only the newest."
+)
 _POST = Remedy("hands", "Post the output of a known tool (nvidia-smi -q, dmesg, ibstat ...), whole and as text.")
 
 
@@ -55,12 +58,38 @@ def nothing_left_over(given: Given) -> Answer | list[Answer] | None:
         return None
     return [
         skip(
-            f"{record['count']} line{'s' if record['count'] > 1 else ''} of {record['file'] or 'the text'} not understood, "
-            f"the first is line {record['line']}: {record['excerpt'][:80]!r}",
+            f"{record['count']} line{'s' if record['count'] > 1 else ''} of {record['file'] or 'the text'} "
+            f"not understood, the first is line {record['line']}: {record['excerpt'][:80]!r}",
             observed=record["count"],
         )
         for record in left[:20]
     ]
+
+
+@relation("evidence.contradictions", needs=("evidence.changes",), remedy=_APART)
+def outputs_agree(given: Given) -> Answer | None:
+    """
+    The outputs agree about the state of the node.
+
+    What it checks: states (not temperatures, loads or clocks) that two outputs of one node give differently, such as a
+    row remap that is pending in one and not in the other.
+
+    Why it matters: which of the two holds now is not in the text, and the order of a paste must not decide it. A fault
+    that another output does not show may be older, or may be the newer one.
+
+    How to fix: judge the outputs one by one, or only the newest.
+
+    Applies to: evidence with two outputs about the same thing.
+
+    Source: by design of this tool: could not tell is never fine.
+    """
+    changes = given["evidence.changes"]
+    if not changes:
+        return None
+    first = changes[0]
+    where = f" of {first['subject']}" if first["subject"] else ""
+    text = f"two outputs contradict each other in {len(changes)} states, first {first['name']}{where}: {first['before']}, then {first['after']}"
+    return unknown(text, observed=[f"{c['name']} {c['subject']}: {c['before']} / {c['after']}" for c in changes[:20]])
 
 
 @relation("evidence.duplicates", needs=("gpu.duplicates",), urgency=Urgency.NOTE)
@@ -79,4 +108,7 @@ def no_gpu_twice(given: Given) -> Answer:
     Source: a public sample whose rows were copied to make eight of four.
     """
     addresses = given["gpu.duplicates"]
-    return skip(f"{len(addresses)} PCI addresses stand twice in one listing: {', '.join(addresses[:8])}", observed=len(addresses))
+    return skip(
+        f"{len(addresses)} PCI addresses stand twice in one listing: {', '.join(addresses[:8])}",
+        observed=len(addresses),
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hwcheck.checks.relation import Answer, Given, Some, fail, ok, relation, skip, warn
+from typing import Any
+
+from hwcheck.checks.relation import Answer, Given, Some, fail, ok, relation, skip, unknown, warn
 from hwcheck.findings import Remedy, Urgency
 
 _HOST = Remedy(
@@ -53,7 +55,9 @@ def registered_with_fabric(given: Given) -> Answer:
     if status is None:
         return skip("fabric state is Completed, which is no success without a status; the status is not there")
     if status.lower() in _SUCCESS:
-        return ok("fabric state is Completed, status Success", observed=f"{state}, {status}", expected="Completed, Success")
+        return ok(
+            "fabric state is Completed, status Success", observed=f"{state}, {status}", expected="Completed, Success"
+        )
     return fail(
         f"fabric registration ended with {status}: the GPU is not a member of the NVLink fabric",
         observed=status,
@@ -63,46 +67,69 @@ def registered_with_fabric(given: Given) -> Answer:
     )
 
 
-@relation("fabric.health", needs=("gpu.fabric.health",), uses=(
-    "gpu.fabric.bandwidth", "gpu.fabric.route_unhealthy", "gpu.fabric.route_recovery", "gpu.fabric.access_recovery",
-    "gpu.fabric.misconfigured",
-), urgency=Urgency.NOW, remedy=_HEALTH)  # fmt: skip
+_FLAGS = (
+    # fact, words, is it a fault (else: a recovery that is under way)
+    ("gpu.fabric.route_unhealthy", "route unhealthy", True),
+    ("gpu.fabric.route_recovery", "route recovery in progress", False),
+    ("gpu.fabric.access_recovery", "access timeout recovery", False),
+)
+_DETAILS = ("gpu.fabric.bandwidth", "gpu.fabric.misconfigured", *(name for name, _, _ in _FLAGS))
+
+
+@relation("fabric.health", any_of=("gpu.fabric.health", *_DETAILS), urgency=Urgency.NOW, remedy=_HEALTH)
 def fabric_is_healthy(given: Given) -> Answer:
     """
     The fabric reports this GPU healthy.
 
-    What it checks: health summary, and behind it degraded bandwidth, unhealthy route, recoveries in progress and
-    incorrect configuration.
+    What it checks: the health summary, and each detail with or without it: degraded bandwidth, unhealthy route,
+    recoveries in progress, incorrect configuration. The worst of them counts.
 
-    Why it matters: the summary sees what the GPU alone cannot: a switch port or route that is down on its way.
+    Why it matters: the fabric sees what the GPU alone cannot: a switch port or route that is down on its way.
 
     How to fix: drain, find the NVLink or switch error, reset the GPU; the rest is the fabric operator's.
 
-    Applies to: drivers from R580 on that print the summary.
+    Applies to: GPUs with an NVLink fabric. Drivers before R580 print details without the summary.
 
     Source: nvml.h, nvmlGpuFabricInfoV_t healthMask; nvidia-smi -q -x of GB200 and GB300.
     """
-    health = given["gpu.fabric.health"]
-    if health.lower() == "healthy":
+    health = given.maybe("gpu.fabric.health")
+    faults, remarks, strange = _health_details(given)
+    word = (health or "healthy").lower()
+    if word not in ("healthy", "unhealthy", "limited capacity"):
+        strange.append(f"health {health}")
+    told = f"fabric health is {health}" if health else "the fabric gives no health summary"
+    because = "gpu.fabric.health" if health and word != "healthy" else ""
+    reasons = ", ".join([*faults, *remarks])
+    text = f"{told} ({reasons})" if reasons else told
+    common: dict[str, Any] = {"observed": health or reasons, "expected": "Healthy", "because": because}
+    if word == "unhealthy" or faults:
+        return fail(text, **common)
+    if word == "limited capacity" or remarks:
+        return warn(text, **common)
+    if strange:
+        return unknown(f"{told}; not understood: {', '.join(strange)}", **common)
+    if health:
         return ok("fabric health is Healthy", observed=health, expected="Healthy")
-    reasons = []
-    if (bandwidth := given.maybe("gpu.fabric.bandwidth")) not in (None, "Full"):
-        reasons.append(f"bandwidth {bandwidth}")
-    for name, words in (
-        ("gpu.fabric.route_unhealthy", "route unhealthy"),
-        ("gpu.fabric.route_recovery", "route recovery in progress"),
-        ("gpu.fabric.access_recovery", "access timeout recovery"),
-    ):
-        if given.maybe(name):
-            reasons.append(words)
-    if (wrong := given.maybe("gpu.fabric.misconfigured")) not in (None, "None"):
-        reasons.append(f"incorrect configuration: {wrong}")
-    text = f"fabric health is {health}" + (f" ({', '.join(reasons)})" if reasons else "")
-    answer = warn if health.lower() == "limited capacity" else fail
-    return answer(text, observed=health, expected="Healthy")
+    return ok("no detail of the fabric health is bad; there is no summary", expected="Healthy")
 
 
-@relation("fabric.domain", needs=(Some("gpu.fabric.cluster"), Some("gpu.fabric.clique")), urgency=Urgency.NOW, remedy=_HEALTH)
+def _health_details(given: Given) -> tuple[list[str], list[str], list[str]]:
+    """Sort the details into faults, remarks, and words that nobody knows."""
+    faults = [words for name, words, fault in _FLAGS if fault and given.maybe(name)]
+    remarks = [words for name, words, fault in _FLAGS if not fault and given.maybe(name)]
+    strange: list[str] = []
+    bandwidth = given.maybe("gpu.fabric.bandwidth")
+    if bandwidth is not None and bandwidth.lower() != "full":
+        (remarks if bandwidth.lower() == "degraded" else strange).append(f"bandwidth {bandwidth}")
+    wrong = given.maybe("gpu.fabric.misconfigured")
+    if wrong is not None and wrong.lower() != "none":
+        faults.append(f"incorrect configuration: {wrong}")
+    return faults, remarks, strange
+
+
+@relation(
+    "fabric.domain", needs=(Some("gpu.fabric.cluster"), Some("gpu.fabric.clique")), urgency=Urgency.NOW, remedy=_HEALTH
+)
 def one_domain_per_node(given: Given) -> Answer | None:
     """
     All GPUs of the node are in one NVLink domain and clique.
@@ -119,7 +146,7 @@ def one_domain_per_node(given: Given) -> Answer | None:
     """
     clusters, cliques = given["gpu.fabric.cluster"], given["gpu.fabric.clique"]
     pairs = {(clusters[gpu], cliques[gpu]) for gpu in clusters if gpu in cliques}
-    if len(clusters) < 2:  # noqa: PLR2004 - a domain of one says nothing
+    if len(clusters) < 2:
         return None
     if len(pairs) > 1:
         shown = sorted(f"{cluster} clique {clique}" for cluster, clique in pairs)

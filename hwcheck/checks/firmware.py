@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from hwcheck.checks.relation import Answer, Every, Given, ok, relation, skip, warn
 from hwcheck.findings import Remedy, Urgency
@@ -52,7 +53,7 @@ def running_is_flashed(given: Given) -> Answer:
 
 @relation(
     "firmware.nic_uniform",
-    needs=("rdma.device.fw", "rdma.device.model", Every("rdma.device.build")),
+    needs=("rdma.device.fw", "rdma.device.model", "rdma.device.peers"),
     urgency=Urgency.MAINTENANCE,
     remedy=_UPDATE,
 )
@@ -68,20 +69,20 @@ def nics_of_one_version(given: Given) -> Answer:
     Source: public ibstat and sysfs captures of healthy nodes: one version a type.
     """
     model = given["rdma.device.model"]
-    peers = [build["fw"] for build in given["rdma.device.build"].values() if build["model"] == model]
-    return _like_peers(given["rdma.device.fw"], peers, model)
+    return _like_peers(given["rdma.device.fw"], given["rdma.device.peers"]["models"].get(model, {}), model)
 
 
-def _like_peers(version: str, peers: list[str], kind: str) -> Answer:
-    """Judge a version by those of all parts of its kind, its own among them."""
-    if len(peers) < 2:
+def _like_peers(version: str, peers: Mapping[str, int], kind: str) -> Answer:
+    """Judge a version by those of all parts of its kind, its own among them: version → number of parts."""
+    total = sum(peers.values())
+    if total < 2:
         return skip(f"no second {kind} to compare with", observed=version)
     counts = Counter(peers).most_common(2)
     usual, number = counts[0]
     if len(counts) == 1:
         return ok(f"all {number} {kind} have firmware {version}", observed=version, expected=usual)
     if version == usual and number > counts[1][1]:
-        return ok(f"firmware {version}, as {number} of {len(peers)} {kind}", observed=version, expected=usual)
+        return ok(f"firmware {version}, as {number} of {total} {kind}", observed=version, expected=usual)
     others = ", ".join(sorted(set(peers) - {version}))
     text = f"firmware {version}, while other {kind} of the node have {others}"
     return warn(text, observed=version, expected=usual if number > counts[1][1] else None)
@@ -110,7 +111,7 @@ def components_of_one_version(given: Given) -> Answer:
         return skip("the component has no version to compare")
     if own["kind"] in (given.bound("firmware.numbered_versions") or ()):
         return skip(f"the version of {own['kind']} carries the number of the part", observed=own["version"])
-    peers = [build["version"] for build in builds.values() if build["kind"] == own["kind"]]
+    peers = Counter(build["version"] for build in builds.values() if build["kind"] == own["kind"])
     return _like_peers(own["version"], peers, own["kind"])
 
 

@@ -7,13 +7,14 @@ from hwcheck.findings import Remedy, Urgency
 
 _RESEAT = Remedy(
     "hands",
-    "Drain the node and reseat the GPU or its riser, retimer and cables; after a power cycle compare LnkSta with LnkCap "
-    "(lspci -vvv). If the link stays narrow, swap the slot to tell GPU from board.",
+    "Drain the node and reseat the GPU or its riser, retimer and cables; after a power cycle compare LnkSta with "
+    "LnkCap (lspci -vvv). If the link stays narrow, swap the slot to tell GPU from board.",
     disturbs="node",
 )
 _TRAIN = Remedy(
     "act",
-    "Read the link again under load; if it stays low, power-cycle the node and check BIOS link speed, riser and retimer.",
+    "Read the link again under load; if it stays low, power-cycle the node and check BIOS link speed, riser and "
+    "retimer.",
     disturbs="node",
 )
 
@@ -79,6 +80,48 @@ def link_runs_at_its_generation(given: Given) -> Answer:
     if given.maybe("gpu.clocks.reason.idle"):
         return skip(f"PCIe link is Gen{now} of Gen{most} while idle, which saves power", observed=now, expected=most)
     return warn(f"PCIe link is Gen{now}, it can do Gen{most}", observed=now, expected=most)
+
+
+@relation(
+    "pcie.gpu_generation",
+    needs=("gpu.pcie.gen_max",),
+    uses=("gpu.c2c.mode", "gpu.addressing_mode", "gpu.virtualization_mode"),
+    remedy=Remedy(
+        "act",
+        "Check the link speed of this slot in the BIOS (Auto or the platform's generation), then riser, retimer and "
+        "switch; power-cycle the node and compare LnkCap of GPU and root port (lspci -vvv). In a guest the host "
+        "decides: ask its operator.",
+        disturbs="node",
+    ),
+)
+def link_can_do_its_generation(given: Given) -> Answer:
+    """
+    The GPU's PCIe link can do the generation that the platform has.
+
+    What it checks: the maximum of GPU and slot together against the platform's figure. The maximum of the link alone
+    is no measure: a slot that was set or fell to Gen4 says Gen4 for current and maximum, and looks whole by its own
+    word. "Host Max" is not compared: guests do not see it, and a GB300 says 4 there beside a Gen6 link.
+
+    Why it matters: each generation lost halves host copies and GPUDirect traffic of this GPU.
+
+    How to fix: BIOS link speed, riser, retimer; power-cycle.
+
+    Applies to: platforms with a known generation: boards and trays; a card is as fast as the slot it is in. A guest is
+    offered what its host gives, Gen4 on some clouds: no verdict. A GH200 reports Gen4 x1 by design.
+
+    Source: the bound pcie.gen of the platform's profile; nvidia-smi -q -x of an H100 guest that is offered Gen4.
+    """
+    most, wanted = given["gpu.pcie.gen_max"], given.bound("pcie.gen")
+    if wanted is None:
+        if given.maybe("gpu.c2c.mode") or given.maybe("gpu.addressing_mode") == "ATS":
+            return skip(f"Gen{most}: this GPU's host link is NVLink-C2C, not PCIe", observed=most)
+        return skip(f"the link can do Gen{most}; no generation is known for this platform", observed=most)
+    if most >= wanted:
+        return ok(f"the PCIe link can do Gen{most}", observed=most, expected=wanted)
+    if given.maybe("gpu.virtualization_mode") not in (None, "None"):
+        return skip(f"the link can do Gen{most}, all that this guest is offered", observed=most, expected=wanted)
+    text = f"the PCIe link can do Gen{most} at most, this platform has Gen{wanted}"
+    return warn(text, observed=most, expected=wanted)
 
 
 @relation("pcie.gpu_replays", needs=("gpu.pcie.replays",), uses=("gpu.pcie.rollovers",), remedy=_RESEAT)

@@ -11,10 +11,13 @@ _RESET = Remedy(
     "daemon and fabric manager stopped). If it returns, reboot; if it still returns, run the field diagnostic for RMA.",
     disturbs="board",
 )
-_REBOOT = Remedy("act", "Drain the node and reboot it; if the request returns, open a case with the vendor.", disturbs="node")
+_REBOOT = Remedy(
+    "act", "Drain the node and reboot it; if the request returns, open a case with the vendor.", disturbs="node"
+)
 _DRAIN_P2P = Remedy(
     "act",
-    "Let no new job use this GPU's NVLink peers (drain peer-to-peer traffic), and reset the GPU when its jobs have ended.",
+    "Let no new job use this GPU's NVLink peers (drain peer-to-peer traffic), and reset the GPU when its jobs have "
+    "ended.",
     disturbs="gpu",
 )
 _ACTIONS = {

@@ -53,6 +53,39 @@ def domain_up(given: Given) -> Answer:
     return ok(f"IMEX domain of {len(nodes)} nodes: all READY and connected", observed=len(nodes))
 
 
+_READY = ("READY", "UP")
+_NOT_READY = (
+    "NOT READY", "DOWN", "UNAVAILABLE", "INITIALIZING", "STARTING AUTH SERVER", "WAITING FOR PEERS",
+    "WAITING FOR RECOVERY", "RECOVERING", "INIT GPU", "SHUTTING DOWN", "DEGRADED", "INVALID", "DISCONNECTED",
+)  # fmt: skip
+
+
+@relation("imex.state", needs=("imex.state",), urgency=Urgency.NOW, remedy=_REMEDY)
+def daemon_is_ready(given: Given) -> Answer:
+    """
+    The IMEX daemon of this node is ready.
+
+    What it checks: the one word that nvidia-imex-ctl -q answers.
+
+    Why it matters: until the daemon is ready no memory of other nodes can be mapped over NVLink; multi-node jobs fail
+    at their start.
+
+    How to fix: see which peer it waits for (nvidia-imex-ctl -N), then service, version and node list there.
+
+    Applies to: nodes in a multi-node NVLink domain (GB200, GB300). A word that is not known is not judged.
+
+    Source: NVIDIA IMEX service guide; nvidia-imex-ctl.
+    """
+    state = given["imex.state"]
+    if state in _READY:
+        return ok(f"the IMEX daemon is {state}", observed=state, expected="READY")
+    if state in _NOT_READY:
+        return fail(
+            f"the IMEX daemon is {state}: no NVLink to other nodes until it is READY", observed=state, expected="READY"
+        )
+    return unknown(f"the IMEX daemon answers {state}, a word that is not known", observed=state, expected="READY")
+
+
 def _node_faults(nodes: tuple[dict[str, object], ...]) -> list[str]:
     faults = [f"node {node['index']} is {node['state']}" for node in nodes if node["state"] != "READY"][:6]
     versions = Counter(node["version"] for node in nodes if node["version"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hwcheck.checks.kernel_events import EVENTS, USES, clean, events, tell
+from hwcheck.checks.kernel_events import EVENTS, USES, Words, tell_all
 from hwcheck.checks.relation import Answer, Given, relation
 from hwcheck.findings import Remedy, Status, Urgency
 
@@ -49,12 +49,12 @@ def kernel_did_not_crash(given: Given) -> Iterator[Answer]:
 
     Source: Linux kernel, Documentation/admin-guide/bug-hunting and lockup-watchdogs.
     """
-    words = {"kernel.panic": "kernel panic", "kernel.oops": "kernel oops", "kernel.hard_lockup": "hard lockup of CPU"}
-    found = events(given, *words)
-    for record in found:
-        yield tell(given, record, Status.FAIL, words[record["kind"]])
-    if not found:
-        yield from clean(given, "panic, oops or hard lockup")
+    words: dict[str, Words] = {
+        "kernel.panic": (Status.FAIL, None, "kernel panic"),
+        "kernel.oops": (Status.FAIL, None, "kernel oops"),
+        "kernel.hard_lockup": (Status.FAIL, None, "hard lockup of CPU"),
+    }
+    yield from tell_all(given, words, absent="panic, oops or hard lockup")
 
 
 @relation("kernel.stalls", needs=(EVENTS,), uses=USES, urgency=Urgency.MAINTENANCE, remedy=_STUCK)
@@ -73,16 +73,12 @@ def kernel_does_not_stall(given: Given) -> Iterator[Answer]:
 
     Source: Linux kernel, Documentation/admin-guide/lockup-watchdogs and RCU/stallwarn.
     """
-    words = {
-        "kernel.soft_lockup": "soft lockup of CPU",
-        "kernel.hung_task": "a task was blocked for minutes",
-        "kernel.rcu_stall": "RCU stall",
+    words: dict[str, Words] = {
+        "kernel.soft_lockup": (Status.WARN, None, "soft lockup of CPU"),
+        "kernel.hung_task": (Status.WARN, None, "a task was blocked for minutes"),
+        "kernel.rcu_stall": (Status.WARN, None, "RCU stall"),
     }
-    found = events(given, *words)
-    for record in found:
-        yield tell(given, record, Status.WARN, words[record["kind"]])
-    if not found:
-        yield from clean(given, "stalled CPU or task")
+    yield from tell_all(given, words, absent="stalled CPU or task")
 
 
 @relation("kernel.oom", needs=(EVENTS,), uses=USES, urgency=Urgency.NOTE, remedy=_MEMORY)
@@ -100,16 +96,11 @@ def memory_did_not_run_out(given: Given) -> Iterator[Answer]:
 
     Source: Linux kernel, mm/oom_kill.c.
     """
-    words = {
-        "kernel.oom": "out of memory, a process was killed",
-        "kernel.oom_cgroup": "a job was killed at its memory limit",
+    words: dict[str, Words] = {
+        "kernel.oom": (Status.WARN, Urgency.MAINTENANCE, "out of memory, a process was killed"),
+        "kernel.oom_cgroup": (Status.WARN, Urgency.NOTE, "a job was killed at its memory limit"),
     }
-    found = events(given, *words)
-    for record in found:
-        urgency = Urgency.MAINTENANCE if record["kind"] == "kernel.oom" else Urgency.NOTE
-        yield tell(given, record, Status.WARN, words[record["kind"]], urgency=urgency)
-    if not found:
-        yield from clean(given, "process killed for want of memory")
+    yield from tell_all(given, words, absent="process killed for want of memory")
 
 
 @relation("kernel.machine_check", needs=(EVENTS,), uses=USES, urgency=Urgency.NOW, remedy=_CPU)
@@ -128,20 +119,14 @@ def no_machine_check(given: Given) -> Iterator[Answer]:
 
     Source: Intel SDM volume 3, machine-check architecture (status bit 61); UEFI specification, appendix N.
     """
-    fatal = {"mce.uncorrected": "uncorrected machine check of CPU", "ghes.fatal": "uncorrected platform error"}
-    mild = {
-        "mce.corrected": "corrected machine check of CPU",
-        "mce.logged": "machine checks were logged",
-        "ghes.corrected": "corrected platform error",
+    words: dict[str, Words] = {
+        "mce.uncorrected": (Status.FAIL, Urgency.NOW, "uncorrected machine check of CPU"),
+        "ghes.fatal": (Status.FAIL, Urgency.NOW, "uncorrected platform error"),
+        "mce.corrected": (Status.WARN, Urgency.MAINTENANCE, "corrected machine check of CPU"),
+        "mce.logged": (Status.WARN, Urgency.MAINTENANCE, "machine checks were logged"),
+        "ghes.corrected": (Status.WARN, Urgency.MAINTENANCE, "corrected platform error"),
     }
-    found = events(given, *fatal, *mild)
-    for record in found:
-        bad = record["kind"] in fatal
-        what = fatal[record["kind"]] if bad else mild[record["kind"]]
-        urgency = Urgency.NOW if bad else Urgency.MAINTENANCE
-        yield tell(given, record, Status.FAIL if bad else Status.WARN, what, urgency=urgency)
-    if not found:
-        yield from clean(given, "machine check")
+    yield from tell_all(given, words, absent="machine check")
 
 
 @relation("memory.log_errors", needs=(EVENTS,), urgency=Urgency.NOW, remedy=_DIMM)
@@ -160,14 +145,12 @@ def memory_reports_no_error(given: Given) -> Iterator[Answer]:
 
     Source: Linux kernel, Documentation/admin-guide/RAS.
     """
-    words = {
+    words: dict[str, Words] = {
         "edac.uncorrected": (Status.FAIL, Urgency.NOW, "uncorrected memory error"),
         "memory.poison": (Status.FAIL, Urgency.NOW, "a page with an uncorrected memory error was taken out of use"),
         "edac.corrected": (Status.WARN, Urgency.MAINTENANCE, "corrected memory error"),
     }
-    for record in events(given, *words):
-        status, urgency, what = words[record["kind"]]
-        yield tell(given, record, status, what, urgency=urgency)
+    yield from tell_all(given, words)
 
 
 @relation("cpu.log_throttled", needs=(EVENTS,), urgency=Urgency.MAINTENANCE, remedy=_COOLING)
@@ -185,8 +168,7 @@ def cpus_are_not_throttled(given: Given) -> Iterator[Answer]:
 
     Source: Linux kernel, arch/x86/kernel/cpu/mce/therm_throt.c.
     """
-    for record in events(given, "cpu.throttled"):
-        yield tell(given, record, Status.WARN, "throttled for heat: CPU")
+    yield from tell_all(given, {"cpu.throttled": (Status.WARN, None, "throttled for heat: CPU")})
 
 
 @relation("kernel.log_peermem", needs=(EVENTS,))
@@ -205,9 +187,8 @@ def peermem_noise(given: Given) -> Iterator[Answer]:
 
     Source: nvidia-peermem source, free callback; kernel logs of healthy H100 nodes.
     """
-    for record in events(given, "peermem.invalid_context"):
-        what = "nvidia-peermem freed mappings of a process that was gone (invalid context): harmless noise, not judged"
-        yield tell(given, record, Status.SKIP, what)
+    what = "nvidia-peermem freed mappings of a process that was gone (invalid context): harmless noise, not judged"
+    yield from tell_all(given, {"peermem.invalid_context": (Status.SKIP, None, what)})
 
 
 @relation("evidence.log_groups", needs=("kernel.log.window",), urgency=Urgency.NOTE)

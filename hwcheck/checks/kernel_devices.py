@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from hwcheck.checks.kernel_events import EVENTS, events, tell
+from hwcheck.checks.kernel_events import EVENTS, Words, events, tell, tell_all
 from hwcheck.checks.log_lines import Record, origin_of
 from hwcheck.checks.relation import Answer, Given, fail, relation, skip
 from hwcheck.findings import Remedy, Status, Urgency
@@ -23,6 +24,27 @@ _INIT = Remedy(
     "and that driver and GSP firmware belong together; then RMA.",
     disturbs="node",
 )
+_UNUSABLE = {
+    "nvrm.bad_region": (
+        "the firmware gave the GPU no valid PCI address space (BAR)",
+        Remedy(
+            "hands",
+            "Drain; in the BIOS enable Above 4G Decoding and Resizable BAR (a large enough MMIO window), update the "
+            "BIOS, and take pci=nocrs or pci=noacpi out of the kernel arguments; in a guest enlarge its MMIO window.",
+            disturbs="node",
+        ),
+    ),
+    "nvrm.unsupported": (
+        "the driver that is installed does not support this GPU",
+        Remedy(
+            "act",
+            "Install a driver branch that supports this GPU (Blackwell: open kernel module, 570 or later), on the "
+            "drained node, with Fabric Manager of the same version.",
+            disturbs="node",
+        ),
+    ),
+}
+
 _NIC = Remedy(
     "act",
     "Drain; reset the device (mlxfwreset) or reboot; bring its firmware up to date; if it returns, replace the card.",
@@ -61,8 +83,8 @@ def gpus_stay_on_the_bus(given: Given) -> Iterator[Answer]:
 
     Source: NVIDIA open kernel modules, os_notify on a lost device; NVIDIA Xid catalogue, code 79.
     """
-    for record in events(given, "nvrm.off_bus"):
-        yield tell(given, record, Status.FAIL, "the GPU has fallen off the bus", subject="gpu")
+    words: dict[str, Words] = {"nvrm.off_bus": (Status.FAIL, None, "the GPU has fallen off the bus")}
+    yield from tell_all(given, words, subject="gpu")
 
 
 @relation("gpu.log_initialises", needs=(EVENTS,), urgency=Urgency.NOW, remedy=_INIT)
@@ -70,7 +92,9 @@ def driver_initialises_gpus(given: Given) -> Iterator[Answer]:
     """
     The driver can initialise every GPU.
 
-    What it checks: the driver's lines "RmInitAdapter failed!" and "None of the NVIDIA devices were initialized".
+    What it checks: the driver's lines "RmInitAdapter failed!", "None of the NVIDIA devices were initialized", "probe
+    of ... failed", "This PCI I/O region assigned to your NVIDIA device is invalid" (the firmware gave the GPU no
+    address space) and "is not supported by the ... driver".
 
     Why it matters: a GPU that is not initialised is missing from nvidia-smi, or answers every query with an error.
 
@@ -80,11 +104,15 @@ def driver_initialises_gpus(given: Given) -> Iterator[Answer]:
 
     Source: NVIDIA open kernel modules, osinit.c.
     """
-    for record in events(given, "nvrm.init_failed", "nvrm.no_device"):
-        one = record["kind"] == "nvrm.init_failed"
-        failed = "the driver could not initialise the GPU, RmInitAdapter failed"
-        what = failed if one else "the driver initialised no GPU at all"
-        yield tell(given, record, Status.FAIL, what, subject="gpu")
+    words: dict[str, Words] = {
+        "nvrm.init_failed": (Status.FAIL, None, "the driver could not initialise the GPU, RmInitAdapter failed"),
+        "nvrm.no_device": (Status.FAIL, None, "the driver initialised no GPU at all"),
+        "nvrm.probe_failed": (Status.FAIL, None, "the driver could not take the GPU, its probe failed with error"),
+    }
+    yield from tell_all(given, words, subject="gpu")
+    for kind, (what, remedy) in _UNUSABLE.items():
+        for record in events(given, kind):
+            yield tell(given, record, Status.FAIL, what, subject="gpu", remedy=remedy)
 
 
 @relation("driver.api_mismatch", needs=("driver.api_mismatch",), urgency=Urgency.NOW, remedy=_RELOAD)
@@ -105,10 +133,12 @@ def libraries_match_module(given: Given) -> Answer:
     """
     mismatch = given["driver.api_mismatch"]
     module = mismatch["module"] or "a version that the log does not show"
+    base = given.origin("driver.api_mismatch")
     return fail(
         f"the libraries are of version {mismatch['client']}, the loaded kernel module of {module}",
         observed=mismatch["client"],
         expected=mismatch["module"] or None,
+        origin=base and replace(base, line=mismatch["line"], excerpt=mismatch["text"]),
     )
 
 
@@ -117,7 +147,8 @@ def nics_report_no_fatal_error(given: Given) -> Iterator[Answer]:
     """
     No RDMA device reports a fatal error.
 
-    What it checks: the mlx5 driver's lines about fatal errors, a bad health syndrome and commands without an answer.
+    What it checks: the mlx5 driver's lines about fatal errors, a bad health syndrome, commands without an answer, and
+    devices that it could not take.
     The notice about 27 W of slot power stands in the log of every healthy node and is not judged.
 
     Why it matters: the firmware of the card stopped or is about to; its ports go down.
@@ -128,13 +159,12 @@ def nics_report_no_fatal_error(given: Given) -> Iterator[Answer]:
 
     Source: Linux kernel, drivers/net/ethernet/mellanox/mlx5/core/health.c; boot logs of healthy HGX H100 nodes.
     """
-    words = {
+    words: dict[str, Words] = {
         "mlx5.fatal": (Status.FAIL, Urgency.NOW, "fatal error of the RDMA device"),
+        "mlx5.probe_failed": (Status.FAIL, Urgency.NOW, "the driver could not take the RDMA device, probe failed with"),
         "mlx5.timeout": (Status.WARN, Urgency.MAINTENANCE, "the RDMA device did not answer a command"),
     }
-    for record in events(given, *words):
-        status, urgency, what = words[record["kind"]]
-        yield tell(given, record, status, what, subject="nic", urgency=urgency)
+    yield from tell_all(given, words, subject="nic")
     notices = events(given, "mlx5.power")
     if notices:
         text = f"{len(notices)} RDMA devices note little power in their slot; so they do on healthy nodes: not judged"
@@ -156,9 +186,11 @@ def modules_report_no_error(given: Given) -> Iterator[Answer]:
 
     Source: Linux kernel, drivers/net/ethernet/mellanox/mlx5/core/events.c.
     """
-    for record in events(given, "mlx5.module", "mlx5.hot"):
-        what = "error of a cable or transceiver" if record["kind"] == "mlx5.module" else "the RDMA device is too hot"
-        yield tell(given, record, Status.WARN, what, subject="nic")
+    words: dict[str, Words] = {
+        "mlx5.module": (Status.WARN, None, "error of a cable or transceiver"),
+        "mlx5.hot": (Status.WARN, None, "the RDMA device is too hot"),
+    }
+    yield from tell_all(given, words, subject="nic")
 
 
 @relation("rdma.log_flaps", needs=(EVENTS,), urgency=Urgency.MAINTENANCE, remedy=_MODULE)
@@ -166,7 +198,8 @@ def links_do_not_flap(given: Given) -> Iterator[Answer]:
     """
     No link was lost again and again.
 
-    What it checks: whether one device lost its link several times within 24 hours, by the dated lines of the log.
+    What it checks: whether one device lost its link several times within 24 hours, by the dated lines of the log; and
+    whether a link that was up is down at the end of the log. A link that was never up is of a port without a cable.
 
     Why it matters: a flapping link stalls collectives of the whole job each time.
 
@@ -177,10 +210,17 @@ def links_do_not_flap(given: Given) -> Iterator[Answer]:
     Source: bound rdma.flaps_per_day.
     """
     limit = given.bound("rdma.flaps_per_day")
+    ups = {record["device"]: record for record in events(given, "mlx5.link_up")}
     for record in events(given, "mlx5.link_down"):
-        most = _most_in_a_day(record)
+        most, up = _most_in_a_day(record), ups.get(record["device"])
+        lost = up is not None and up["line"] < record["last_line"] and up["last_line"] < record["last_line"]
         if limit is not None and most >= limit:
             yield tell(given, record, Status.WARN, f"the link was lost {most} times within 24 hours", subject="nic")
+        elif lost and not record["stale"]:
+            what = "the link was up, went down and did not come back within the log"
+            yield tell(given, record, Status.WARN, what, subject="nic")
+        else:
+            yield tell(given, record, Status.SKIP, "the link was reported down; too little to judge", subject="nic")
 
 
 def _most_in_a_day(record: Record) -> int:
@@ -203,8 +243,10 @@ def file_systems_are_writable(given: Given) -> Iterator[Answer]:
 
     Source: Linux kernel, fs/ext4, fs/xfs, fs/btrfs.
     """
-    for record in events(given, "fs.readonly"):
-        yield tell(given, record, Status.FAIL, "the file system was shut down or made read-only")
+    words: dict[str, Words] = {
+        "fs.readonly": (Status.FAIL, None, "the file system was shut down or made read-only"),
+    }
+    yield from tell_all(given, words)
 
 
 @relation("storage.log_errors", needs=(EVENTS,), urgency=Urgency.MAINTENANCE, remedy=_DISK)
@@ -212,8 +254,8 @@ def disks_report_no_error(given: Given) -> Iterator[Answer]:
     """
     No disk and no file server reports an error.
 
-    What it checks: input/output errors of disks (not of optical, floppy and loop devices), NVMe controllers that went
-    away or did not answer, NFS servers that do not respond.
+    What it checks: input/output errors of disks (not of optical, floppy and loop devices), damage that a file system
+    found in itself, NVMe controllers that went away or did not answer, NFS servers that do not respond.
 
     Why it matters: checkpoints and data sets are lost or slow; blocked tasks follow.
 
@@ -223,12 +265,11 @@ def disks_report_no_error(given: Given) -> Iterator[Answer]:
 
     Source: Linux kernel, block layer and drivers/nvme.
     """
-    words = {
+    words: dict[str, Words] = {
         "disk.io_error": (Status.FAIL, Urgency.MAINTENANCE, "input/output error"),
+        "fs.damaged": (Status.FAIL, Urgency.MAINTENANCE, "the file system is damaged; check it (fsck) and its disk"),
         "nvme.down": (Status.FAIL, Urgency.NOW, "the NVMe controller went away"),
         "nvme.timeout": (Status.WARN, Urgency.MAINTENANCE, "the NVMe controller did not answer in time"),
         "nfs.silent": (Status.WARN, Urgency.MAINTENANCE, "the file server did not respond"),
     }
-    for record in events(given, *words):
-        status, urgency, what = words[record["kind"]]
-        yield tell(given, record, status, what, urgency=urgency)
+    yield from tell_all(given, words)

@@ -10,6 +10,8 @@ from hwcheck.facts import NODE, Subject, gpu_at, pci_address
 from hwcheck.findings import Remedy, Status, Urgency
 
 EVENTS = "kernel.log.events"
+Words = tuple[Status, Urgency | None, str]
+"""How an event is judged: status, urgency (None for the relation's), and what it is called."""
 USES = ("kernel.log.window", "evidence.collected")
 
 
@@ -62,6 +64,24 @@ def _subject(kind: str, device: str) -> Subject:
     if kind == "node" or not device:
         return NODE
     return gpu_at(device) if kind == "gpu" else Subject(kind, pci_address(device) or device)
+
+
+def tell_all(given: Given, words: dict[str, Words], *, subject: str = "node", absent: str = "") -> Iterator[Answer]:
+    """
+    Answer for all records of some kinds.
+
+    Args:
+        given: what the check body got.
+        words: kind of event → how it is judged and called.
+        subject: kind of the device; see :func:`tell`.
+        absent: what there is none of where no record is there; "" where its absence is not worth a pass.
+    """
+    found = events(given, *words)
+    for record in found:
+        status, urgency, what = words[record["kind"]]
+        yield tell(given, record, status, what, subject=subject, urgency=urgency)
+    if absent and not found:
+        yield from clean(given, absent)
 
 
 def clean(given: Given, what: str) -> Iterator[Answer]:

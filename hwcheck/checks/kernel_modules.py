@@ -59,6 +59,7 @@ def peermem_loaded(given: Given) -> Answer:
 @relation(
     "kernel.nouveau",
     needs=("kernel.modules",),
+    any_of=("kernel.modules", "kernel.nouveau"),
     uses=("kernel.modules.filter",),
     urgency=Urgency.JOB_END,
     remedy=Remedy("write", "Blacklist nouveau, rebuild the initramfs and reboot.", disturbs="node"),
@@ -78,7 +79,8 @@ def nouveau_absent(given: Given) -> Answer:
     Source: NVIDIA driver installation guide.
     """
     if "nouveau" in given["kernel.modules"]:
-        return fail("nouveau is loaded", observed=True, expected=False)
+        because = "kernel.nouveau" if given.maybe("kernel.nouveau") else "kernel.modules"
+        return fail("nouveau is loaded", observed=True, expected=False, because=because)
     if absent(given, "nouveau"):
         return ok("nouveau is not loaded", observed=False)
     return skip("the list of modules does not tell whether nouveau is loaded")
@@ -86,32 +88,35 @@ def nouveau_absent(given: Given) -> Answer:
 
 @relation(
     "kernel.iommu",
-    needs=("kernel.cmdline",),
+    any_of=("iommu.modes", "kernel.cmdline"),
     uses=("platform.virtualization", "cpu.architecture"),
     remedy=Remedy(
         "write",
         "On bare metal add iommu=pt (x86) or iommu.passthrough=1 (Arm) to the kernel arguments and reboot; a host of "
         "virtual machines keeps translation.",
-        role="kernel_arguments",
+        role="kernel_cmdline",
         disturbs="node",
     ),
 )
 def iommu_passthrough(given: Given) -> Answer:
     """
-    An IOMMU that was switched on by argument is in pass-through mode.
+    The IOMMU passes DMA of GPUs, adapters and drives through.
 
-    What it checks: intel_iommu=on or amd_iommu=on without iommu=pt or iommu.passthrough=1.
+    What it checks: the mode of their IOMMU groups, the effective answer: identity, or no IOMMU. Where the evidence has
+    only the kernel arguments: intel_iommu=on or amd_iommu=on without iommu=pt or iommu.passthrough=1.
 
     Why it matters: translated DMA costs throughput and makes the kernel turn ACS redirect on.
 
     How to fix: iommu=pt, or take the argument that switched it on away.
 
-    Applies to: bare metal. The argument is only a request, and without one nothing is known: the type of the IOMMU
-    groups would tell.
+    Applies to: bare metal. An argument is only a request: with other drivers or firmware the groups tell otherwise.
 
-    Source: Linux kernel parameters; NVIDIA H100 TuneD profile (iommu=pt).
+    Source: Linux kernel parameters, Documentation/ABI/testing/sysfs-kernel-iommu_groups; NVIDIA H100 TuneD profile.
     """
-    arguments = given["kernel.cmdline"]
+    modes = given.maybe("iommu.modes")
+    if modes is not None:
+        return _iommu_modes(given, modes)
+    arguments = given.maybe("kernel.cmdline") or ()
     if any(word in ("iommu=pt", "iommu.passthrough=1", "intel_iommu=on,pt") for word in arguments):
         return ok("the IOMMU is asked to pass through", observed="pt")
     asked = [word for word in arguments if word in ("intel_iommu=on", "amd_iommu=on", "iommu=force")]
@@ -120,6 +125,16 @@ def iommu_passthrough(given: Given) -> Answer:
     if in_guest(given):
         return skip(f"{asked[0]} in a virtual machine: what its platform gives")
     return warn(f"{asked[0]} without iommu=pt: DMA is translated", observed=asked[0], expected="iommu=pt")
+
+
+def _iommu_modes(given: Given, modes: tuple[str, ...]) -> Answer:
+    translated = [mode for mode in modes if mode.startswith("DMA")]
+    text = f"IOMMU groups are of mode {', '.join(modes)}" if modes else "no IOMMU is on"
+    if not translated:
+        return ok(f"{text}: DMA is not translated", observed=list(modes))
+    if in_guest(given):
+        return skip(f"{text} in a virtual machine: what its platform gives", observed=list(modes))
+    return warn(f"{text}: DMA is translated", observed=list(modes), expected=["identity"])
 
 
 @relation(

@@ -1,10 +1,10 @@
-"""PCI Express errors as the kernel log reports them (Advanced Error Reporting)."""
+"""PCI Express as the kernel log reports it: errors (Advanced Error Reporting), contained links, narrow links."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hwcheck.checks.kernel_events import EVENTS, USES, clean, events, tell
+from hwcheck.checks.kernel_events import EVENTS, USES, Words, clean, events, tell, tell_all
 from hwcheck.checks.relation import Answer, Given, relation
 from hwcheck.findings import Remedy, Status, Urgency
 
@@ -32,7 +32,8 @@ def no_fatal_pcie_error(given: Given) -> Iterator[Answer]:
 
     Source: PCI Express base specification, Advanced Error Reporting; Linux kernel, Documentation/PCI/pcieaer-howto.
     """
-    yield from _aer(given, "aer.fatal", "fatal PCIe error", Status.FAIL)
+    what = "fatal PCIe error"
+    yield from tell_all(given, {"aer.fatal": (Status.FAIL, None, what)}, subject="pci", absent=what)
 
 
 @relation("pcie.aer_nonfatal", needs=(EVENTS,), uses=USES, urgency=Urgency.MAINTENANCE, remedy=_PCIE)
@@ -51,15 +52,8 @@ def no_nonfatal_pcie_error(given: Given) -> Iterator[Answer]:
 
     Source: PCI Express base specification, Advanced Error Reporting; Linux kernel, Documentation/PCI/pcieaer-howto.
     """
-    yield from _aer(given, "aer.nonfatal", "uncorrected PCIe error", Status.WARN)
-
-
-def _aer(given: Given, kind: str, what: str, status: Status) -> Iterator[Answer]:
-    found = events(given, kind)
-    for record in found:
-        yield tell(given, record, status, what, subject="pci")
-    if not found:
-        yield from clean(given, what)
+    what = "uncorrected PCIe error"
+    yield from tell_all(given, {"aer.nonfatal": (Status.WARN, None, what)}, subject="pci", absent=what)
 
 
 @relation("pcie.aer_corrected", needs=(EVENTS,), uses=USES, urgency=Urgency.MAINTENANCE, remedy=_PCIE)
@@ -86,3 +80,47 @@ def few_corrected_pcie_errors(given: Given) -> Iterator[Answer]:
         yield tell(given, record, Status.WARN if storm else Status.SKIP, what, subject="pci")
     if not found:
         yield from clean(given, "corrected PCIe error")
+
+
+@relation("pcie.log_link_lost", needs=(EVENTS,), urgency=Urgency.NOW, remedy=_PCIE)
+def no_link_was_lost(given: Given) -> Iterator[Answer]:
+    """
+    No PCI Express port cut its device off.
+
+    What it checks: lines "DPC: containment event" (the port took the link down to contain an uncorrected error) and
+    "pciehp: Slot(N): Link Down" (what sat in the slot is gone).
+
+    Why it matters: the device behind the port is away for its driver, whatever was running on it.
+
+    How to fix: find the device behind the port (lspci -tv); seating, riser, cable, power; then the device.
+
+    Applies to: any Linux node. A slot whose disk was pulled on purpose says the same, so a slot alone is a warning.
+
+    Source: Linux kernel, drivers/pci/pcie/dpc.c and drivers/pci/hotplug/pciehp_ctrl.c.
+    """
+    words: dict[str, Words] = {
+        "pcie.contained": (Status.FAIL, Urgency.NOW, "the port cut its device off after an uncorrected error, DPC"),
+        "pcie.slot_down": (Status.WARN, Urgency.MAINTENANCE, "the link of the slot went down"),
+    }
+    yield from tell_all(given, words, subject="pci")
+
+
+@relation("pcie.log_bandwidth", needs=(EVENTS,), urgency=Urgency.MAINTENANCE, remedy=_PCIE)
+def devices_have_their_bandwidth(given: Given) -> Iterator[Answer]:
+    """
+    No device is limited by the link it came up with.
+
+    What it checks: the line that drivers print at start, "... Gb/s available PCIe bandwidth, limited by ... (capable of
+    ...)": the device could do more lanes or a higher speed than the narrowest link on its way has.
+
+    Why it matters: a 400 Gb/s adapter on half its lanes moves half of what its port could.
+
+    How to fix: compare LnkSta with LnkCap on the whole path (lspci -vvv); reseat the device, another slot or riser.
+    Where the slot is made with fewer lanes or for an older generation, nothing is to be fixed: waive it.
+
+    Applies to: devices whose driver prints the line (mlx5 and other network adapters, NVMe).
+
+    Source: Linux kernel, pcie_print_link_status; boot logs of HGX H100 nodes, where the line names no limit.
+    """
+    words: dict[str, Words] = {"pcie.limited": (Status.WARN, None, "the PCIe link is narrow or slow")}
+    yield from tell_all(given, words, subject="pci")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hwcheck.checks.pcie import in_guest
 from hwcheck.checks.relation import Answer, Every, Given, fail, ok, relation, skip, warn
-from hwcheck.findings import Remedy
+from hwcheck.facts import Origin
+from hwcheck.findings import Remedy, Urgency
+from hwcheck.parse.lscpu import count_cpus
 
 
 @relation(
@@ -53,7 +57,8 @@ def numa_layout(given: Given) -> Answer:
 
 @relation(
     "numa.memory",
-    needs=(Every("numa.cpus"), Every("numa.size")),
+    needs=(Every("numa.size"), Every("numa.cpus")),
+    uses=("numa.lines",),
     remedy=Remedy(
         "hands",
         "Compare with dmidecode -t memory: look for a DIMM that is missing, disabled or in the wrong slot.",
@@ -80,21 +85,29 @@ def numa_memory(given: Given) -> Answer:
         return skip("no NUMA node with CPUs is listed")
     bare = [node.id for node, size in of_cpus.items() if size == 0]
     if bare:
-        return fail(f"NUMA node {', '.join(bare)} has CPUs but no memory", observed=0)
+        text = f"NUMA node {', '.join(bare)} has CPUs but no memory"
+        return fail(text, observed=0, origin=_line_of(given, bare[0]))
     largest, spread = max(of_cpus.values()), given.bound("numa.memory_spread")
     if spread is None:
         return skip("no bound is known for the spread of memory over nodes")
-    small = [f"{node.id} ({size} MiB)" for node, size in of_cpus.items() if size < largest * (1 - spread / 100)]
+    small = {node.id: size for node, size in of_cpus.items() if size < largest * (1 - spread / 100)}
     if small:
-        text = f"NUMA node {', '.join(small)} has less memory than the largest ({largest} MiB)"
-        return warn(text, observed=min(of_cpus.values()), expected=largest)
+        told = ", ".join(f"{node} ({size} MiB)" for node, size in small.items())
+        text = f"NUMA node {told} has less memory than the largest ({largest} MiB)"
+        return warn(text, observed=min(small.values()), expected=largest, origin=_line_of(given, next(iter(small))))
     return ok(f"{len(of_cpus)} NUMA nodes with CPUs have {min(of_cpus.values())} MiB or more each")
+
+
+def _line_of(given: Given, node: str) -> Origin | None:
+    """Return the line that tells the size of one NUMA node."""
+    base, told = given.origin("numa.size"), (given.maybe("numa.lines") or {}).get(node)
+    return base and told and replace(base, line=told["line"], excerpt=told["text"])
 
 
 @relation(
     "numa.device",
     needs=("pci.numa_node",),
-    uses=("pci.name", "platform.virtualization"),
+    uses=("pci.name", "platform.virtualization", "numa.count"),
     remedy=Remedy("hands", "Ask for a BIOS whose ACPI tables give the slot a proximity domain.", disturbs="node"),
 )
 def numa_of_device(given: Given) -> Answer:
@@ -116,26 +129,36 @@ def numa_of_device(given: Given) -> Answer:
         return ok(f"NUMA node {node}", observed=node)
     if in_guest(given):
         return skip("a virtual machine has the NUMA nodes its host gives it")
+    if given.maybe("numa.count") == 1:
+        return skip("the machine has one NUMA node: nothing to tell")
     return warn(f"no NUMA node for {given.maybe('pci.name') or 'the device'} (-1)", observed=node)
 
 
 @relation(
     "cpu.topology",
     needs=("cpu.count", "cpu.sockets", "cpu.cores_per_socket", "cpu.threads_per_core"),
-    uses=("cpu.offline", "cpu.model"),
+    any_of=("cpu.count", "cpu.offline"),
+    uses=("cpu.model",),
+    urgency=Urgency.NOTE,
+    remedy=Remedy(
+        "act",
+        "Bring the CPUs online (chcpu -e LIST, or write 1 to /sys/devices/system/cpu/cpuN/online) unless they are off "
+        "on purpose; look for maxcpus=, nr_cpus= and isolcpus= in the kernel arguments, and for a machine check.",
+        disturbs="nothing",
+    ),
 )
 def cpu_topology(given: Given) -> Answer:
     """
     All CPUs of all sockets are there.
 
-    What it checks: sockets, cores and threads multiply to the CPU count; no CPU is listed offline.
+    What it checks: sockets, cores and threads multiply to the CPU count; no CPU is listed offline. Offline CPUs that
+    are exactly the second threads of the cores (SMT off) are by intent.
 
     Why it matters: offline CPUs shift numbering and leave work to fewer cores.
 
     How to fix: bring them online, unless SMT was switched off on purpose.
 
-    Applies to: every machine whose lscpu output is there. CPUs that are offline by intent are common (SMT off), so they
-    are only mentioned.
+    Applies to: every machine whose lscpu output is there.
 
     Source: util-linux lscpu.
     """
@@ -143,7 +166,11 @@ def cpu_topology(given: Given) -> Answer:
     count, model = given["cpu.count"], given.maybe("cpu.model") or "CPU"
     offline = given.maybe("cpu.offline")
     if offline:
-        return skip(f"CPUs {offline} are offline; SMT may be off by intent")
+        many = count_cpus(offline)
+        if threads == 1 and many == count:
+            return skip(f"CPUs {offline} are offline, as many as are online: SMT is off by intent", observed=offline)
+        text = f"{many} CPUs are offline ({offline}), {count} are online"
+        return warn(text, observed=offline, expected="none offline", because="cpu.offline")
     if sockets * cores * threads != count:
         return skip(f"{sockets} x {cores} x {threads} does not make {count} CPUs: the count is not judged")
     return ok(f"{count} CPUs: {sockets} x {model}, {cores} cores each", observed=count)

@@ -1,4 +1,4 @@
-"""PCIe functions: links, ACS, ASPM, errors, and what lspci could not show."""
+"""PCIe functions: links, ACS, errors, and what could not be read. ASPM and MaxReadReq are settings of the profile."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ def acs_redirect(given: Given) -> Answer:
     """
     No PCIe bridge redirects peer traffic to the root complex.
 
-    What it checks: the redirect bits ReqRedir, CmpltRedir and UpstreamFwd in ACSCtl of every bridge. SrcValid alone is
-    source validation and redirects nothing; a bridge without it may redirect all the same.
+    What it checks: the redirect bits ReqRedir, CmpltRedir and UpstreamFwd in ACSCtl of every bridge; where the topology
+    is known, only of the switch ports between a GPU and an adapter or another GPU. SrcValid alone is source validation
+    and redirects nothing; a bridge without it may redirect all the same.
 
     Why it matters: with redirect on, traffic between a GPU and a NIC under one switch goes up to the CPU and back:
     GPUDirect RDMA loses most of its bandwidth, hangs, or fails with local protection errors.
@@ -64,10 +65,13 @@ def acs_redirect(given: Given) -> Answer:
     records = given.maybe("pci.acs")
     if records is None:
         return unknown(f"PCIe ACS could not be read: {given['pci.denied']}", remedy=_AS_ROOT, because="pci.denied")
-    bridges = [record for record in records if record["port"] in ("", "Root Port", "Upstream Port", "Downstream Port")]
-    redirecting = [record for record in bridges if record["redirect"]]
+    ports = [record for record in records if record["port"] in ("", "Root Port", "Upstream Port", "Downstream Port")]
+    if not ports:
+        return skip("no bridge in the evidence has access control (ACS)")
+    bridges = [record for record in ports if record.get("between", True)]
     if not bridges:
-        return skip("ACSCtl is only there for endpoints, not for bridges")
+        return skip(f"none of the {len(ports)} bridges with ACS lies between a GPU and an adapter")
+    redirecting = [record for record in bridges if record["redirect"]]
     if not redirecting:
         return ok(f"none of {len(bridges)} bridges redirects peer traffic (ACS)", observed=0)
     found = f"{len(redirecting)} of {len(bridges)} bridges redirect peer traffic (ACS)"
@@ -93,8 +97,8 @@ def _acs_belongs_elsewhere(given: Given) -> str:
     scope="pci",
     needs=("pci.link.width", "pci.link.width_max"),
     uses=(
-        "pci.link.speed", "pci.link.speed_max", "pci.name", "pci.device_id", "pci.class", "cpu.architecture",
-        "platform.lspci_names",
+        "pci.link.speed", "pci.link.speed_max", "pci.name", "pci.device_id", "pci.class", "pci.upstream",
+        "cpu.architecture", "platform.lspci_names",
     ),
     remedy=Remedy(
         "hands",
@@ -107,28 +111,38 @@ def link_of_function(given: Given) -> Answer | None:
     """
     A PCIe link runs as wide and as fast as its device can.
 
-    What it checks: LnkSta against LnkCap of GPUs, network adapters and NVMe drives.
+    What it checks: LnkSta against LnkCap of GPUs, network adapters and NVMe drives, and against LnkCap of the port
+    above where that is known: a slot that gives fewer lanes or a lower speed is no fault of the device.
 
     Why it matters: a x16 link that trained to x8 halves the bandwidth to and from the CPU and, for a NIC, the network.
 
     How to fix: reseat; look for a slot or bifurcation that gives fewer lanes.
 
-    Applies to: machines whose GPUs hang on PCIe. GH200 shows x1, GB200 and GB300 less than their device maximum, all
-    by design. An idle GPU may lower its speed, so a low speed is no fault by itself; a width never changes when idle.
+    Applies to: machines whose GPUs hang on PCIe. An NVSwitch is not judged: its PCIe link is for control only. A GPU in
+    a slot that is too narrow fails all the same, other devices are only mentioned. GH200 shows x1, GB200 and GB300 less
+    than their device maximum, all by design. An idle GPU may lower its speed, so a low speed is no fault by itself; a
+    width never changes when idle.
 
     Source: PCI Express base specification (LnkCap, LnkSta); GH200 and GB200 captures for the design limits.
     """
     width, most = given["pci.link.width"], given["pci.link.width_max"]
-    gpu = _is_gpu(given)
+    gpu, name = _is_gpu(given), name_of(given)
     if gpu and on_grace(given):
         return skip("the PCIe link of GPUs on Grace is narrow by design; traffic runs over C2C")
-    name = given.maybe("pci.name") or "the device"
-    speed, best = given.maybe("pci.link.speed"), given.maybe("pci.link.speed_max")
+    if given.maybe("pci.class") == "Bridge":
+        return None
+    above = given.maybe("pci.upstream") or {}
     if width < most:
+        text = f"PCIe link of {name} is x{width} of x{most}"
+        if not gpu and width == above.get("width_max"):
+            return skip(f"{text}: the port above it, {above['address']}, has no more lanes", observed=f"x{width}")
         judge = fail if gpu or _is_mellanox(given) else warn
-        return judge(f"PCIe link of {name} is x{width} of x{most}", observed=f"x{width}", expected=f"x{most}")
+        return judge(text, observed=f"x{width}", expected=f"x{most}")
+    speed, best = given.maybe("pci.link.speed"), given.maybe("pci.link.speed_max")
     if speed is None or best is None:
         return skip(f"PCIe link width of {name} is x{width}; its speed is not known")
+    if above.get("speed_max"):
+        best = min(best, above["speed_max"])
     if speed < best:
         return _slow(gpu, name, speed, best)
     return ok(f"PCIe link of {name} is {speed:g} GT/s x{width}", observed=f"{speed:g} GT/s x{width}")
@@ -139,6 +153,14 @@ def _slow(gpu: bool, name: str, speed: float, best: float) -> Answer:  # noqa: F
     if gpu and speed <= 2.5:
         return skip(f"{text}: what an idle GPU does; look again under load", observed=speed)
     return warn(f"{text}; look again under load", observed=speed, expected=best, urgency=Urgency.NOTE)
+
+
+def name_of(given: Given) -> str:
+    """Name a function: as lspci does, else by class and ids."""
+    name = given.maybe("pci.name")
+    if name:
+        return str(name)
+    return f"{given.maybe('pci.class') or 'the device'} {given.maybe('pci.device_id') or ''}".rstrip()
 
 
 def _is_gpu(given: Given) -> bool:
@@ -154,7 +176,7 @@ def _is_mellanox(given: Given) -> bool:
 @relation(
     "pcie.device_lost",
     needs=("pci.lost",),
-    uses=("pci.name",),
+    uses=("pci.name", "pci.class", "pci.device_id"),
     urgency=Urgency.NOW,
     remedy=Remedy(
         "hands",
@@ -177,46 +199,8 @@ def device_lost(given: Given) -> Answer:
 
     Source: lspci of pciutils (rev ff); NVIDIA Xid 79, GPU has fallen off the bus.
     """
-    name = given.maybe("pci.name") or "the device"
+    name = name_of(given)
     return fail(f"{name} no longer answers on the PCIe bus (reads as all ones)", observed="rev ff")
-
-
-@relation(
-    "pcie.aspm",
-    needs=("pci.aspm",),
-    uses=("pci.name", "platform.virtualization"),
-    urgency=Urgency.NOTE,
-    remedy=Remedy(
-        "write",
-        "Turn ASPM off in the BIOS, or boot with pcie_aspm.policy=performance; pcie_aspm=off would leave it as it is.",
-        role="pcie_aspm",
-        disturbs="nothing",
-    ),
-)
-def aspm_off(given: Given) -> Answer:
-    """
-    ASPM is off on the links of GPUs, network adapters and NVMe drives.
-
-    What it checks: the ASPM field of LnkCtl, the register itself and not the kernel's policy.
-
-    Why it matters: a link that sleeps adds microseconds to the first request after a pause. The gain is small; it is
-    hygiene, so only a warning.
-
-    How to fix: BIOS, or the kernel argument pcie_aspm.policy=performance. pcie_aspm=off means that the kernel leaves
-    links as the firmware set them, and freezes ASPM on where the firmware had it on.
-
-    Applies to: bare metal; in a guest the host owns the link.
-
-    Source: Linux drivers/pci/pcie/aspm.c; PCI Express base specification, Link Control register.
-    """
-    states = given["pci.aspm"]
-    if states == "none":
-        return ok("ASPM is off", observed=states)
-    guest = in_guest(given)
-    if guest:
-        return skip(f"ASPM {states} is on; this is a virtual machine ({guest}), its host owns the link")
-    name = given.maybe("pci.name") or "the device"
-    return warn(f"ASPM {states} is on for {name}", observed=states, expected="none")
 
 
 _HARMLESS = ("UnsupReq",)
@@ -226,7 +210,7 @@ _HARMLESS = ("UnsupReq",)
 @relation(
     "pcie.errors",
     needs=("pci.uncorrectable",),
-    uses=("pci.name",),
+    uses=("pci.name", "pci.class", "pci.device_id"),
     remedy=Remedy(
         "hands",
         "Look for AER lines of this device in the kernel log; reseat the card if the bit comes back after clearing it.",
@@ -250,41 +234,5 @@ def uncorrectable_errors(given: Given) -> Answer:
     bits: list[Any] = [bit for bit in given["pci.uncorrectable"] if bit not in _HARMLESS]
     if not bits:
         return ok("no uncorrectable PCIe error is recorded")
-    name = given.maybe("pci.name") or "the device"
+    name = name_of(given)
     return warn(f"uncorrectable PCIe errors recorded for {name}: {', '.join(bits)}", observed=bits, expected=[])
-
-
-@relation(
-    "pcie.max_read_request",
-    needs=("pci.max_read_request",),
-    uses=("pci.name", "pci.device_id", "pci.class", "cpu.architecture", "platform.lspci_names"),
-    urgency=Urgency.NOTE,
-    remedy=Remedy(
-        "write",
-        "Set it by udev when the driver binds: setpci -s NIC CAP_EXP+8.w=5000:f000; reset and rebind clear it.",
-        role="pcie_read_request",
-        disturbs="nothing",
-    ),
-)
-def read_request(given: Given) -> Answer | None:
-    """
-    Adapters may ask for as much at once as full rate needs.
-
-    What it checks: MaxReadReq in DevCtl of Mellanox and NVIDIA network adapters against the profile's bound.
-
-    Why it matters: with 512 bytes a 400 Gb/s adapter needs more requests in flight than it has.
-
-    How to fix: set 4096 bytes when the driver binds; it is not kept over a reset.
-
-    Applies to: x86 machines; on Grace measure first.
-
-    Source: NVIDIA network operator documentation (4096 bytes on every adapter, not persistent).
-    """
-    value, wanted = given["pci.max_read_request"], given.bound("pcie.max_read_request")
-    if not _is_mellanox(given) or "controller" not in (given.maybe("pci.class") or ""):
-        return None
-    if wanted is None or on_grace(given):
-        return skip(f"MaxReadReq is {value} B; no figure is known for this platform")
-    if value >= wanted:
-        return ok(f"MaxReadReq is {value} B", observed=value, expected=wanted)
-    return warn(f"MaxReadReq is {value} B, {wanted} B is needed for full rate", observed=value, expected=wanted)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
-from hwcheck.checks.relation import Answer, Every, Given, Some, fail, ok, relation, skip, warn
-from hwcheck.facts import Subject
+from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, warn
 from hwcheck.findings import Remedy, Urgency
+from hwcheck.parse.port_words import is_rail, netdev_kind
 
 _LINK = Remedy(
     "hands",
@@ -39,7 +38,7 @@ _MANAGER = Remedy(
 @relation(
     "rdma.port_state",
     needs=("rdma.port.state",),
-    uses=("rdma.port.phys_state", "rdma.port.hca_type", "rdma.port.link_layer"),
+    uses=("rdma.port.phys_state", "rdma.port.link_layer"),
     urgency=Urgency.NOW,
     remedy=_LINK,
 )
@@ -62,9 +61,7 @@ def port_is_up(given: Given) -> Answer:
         managed = given.maybe("rdma.port.link_layer") != "Ethernet"
         text = f"port is {seen}: the link is there but the port was not made Active"
         return fail(text, observed=seen, expected="Active", remedy=_MANAGER if managed else _ADMIN)
-    if given.maybe("rdma.port.hca_type"):
-        return skip(f"port is {seen}; rdma.port_down compares it with ports of its kind", observed=seen)
-    return skip(f"port is {seen}; device types are not told, so whether it is in use is not either", observed=seen)
+    return skip(f"port is {seen}; rdma.port_down compares it with ports of its kind", observed=seen)
 
 
 def _seen(state: str, physical: str | None) -> str:
@@ -93,8 +90,8 @@ def active_port_has_link(given: Given) -> Answer | None:
 
 @relation(
     "rdma.port_down",
-    needs=("rdma.port.hca_type", "rdma.port.state", Some("rdma.port.link")),
-    uses=("rdma.port.phys_state",),
+    needs=("rdma.port.state", "rdma.port.peers"),
+    uses=("rdma.port.hca_type", "rdma.port.phys_state", "rdma.port.link_layer"),
     urgency=Urgency.NOW,
     remedy=_LINK,
 )
@@ -105,42 +102,47 @@ def fabric_port_down(given: Given) -> Answer | None:
     What it checks: a port that is Down, against the node's other ports. The fabric's device type is the one with the
     most ports that are up. Of that type a Down port is a fault where more than two in three are up, in doubt where more
     are up than down, and no fault where it is the other way round (the second port of each card is often unused). Down
-    ports of other types are spare front-end ports.
+    ports of other types are spare front-end ports. Where the device types are not told, ports of one link layer are
+    compared, and a Down port among many that are up is in doubt.
     Why it matters: one rail down costs a whole node its share of the fabric, or stops the job.
     How to fix: Disabled: set the interface up, look for a shut switch port. Polling: no signal from the other end;
     reseat or replace the cable or transceiver.
-    Applies to: nodes whose evidence tells the device types (ibstat, sysfs, ibv_devinfo).
+    Applies to: nodes whose evidence tells port states: ibstat, sysfs and ibv_devinfo with the device types, ibstatus
+    and rdma link without.
     Source: public ibstat outputs of H100 nodes with rails down, and with unused front-end ports.
     """
     if given["rdma.port.state"] != "Down":
         return None
-    kind, physical = given["rdma.port.hca_type"], given.maybe("rdma.port.phys_state")
-    rails = {one: link for one, link in given["rdma.port.link"].items() if _rail(one)}
-    up = Counter(link["hca_type"] for link in rails.values() if link["state"] != "Down")
-    down = Counter(link["hca_type"] for link in rails.values() if link["state"] == "Down")
+    kind, physical = given.maybe("rdma.port.hca_type"), given.maybe("rdma.port.phys_state")
+    census = given["rdma.port.peers"]
     seen = _seen("Down", physical)
     name = f"port {given.subject.id} is {seen}"
     here = {"observed": seen, "because": "rdma.port.state"}
     more: dict[str, Any] = {**here, "expected": "Active", "remedy": _ADMIN if physical == "Disabled" else _LINK}
-    fabric = max(up, key=lambda one: (up[one], one), default="")
-    if not fabric:
+    if not any(counts.get("Up") for counts in census["layers"].values()):
         return warn(f"{name}, and no port in the evidence is up", **more)
-    if kind != fabric or not _rail(given.subject):
+    states = census["states"]
+    layer = given.maybe("rdma.port.link_layer") or ""
+    counted = census["layers"].get(layer, {}) if kind is None else states.get(kind, {})
+    up, down = counted.get("Up", 0), counted.get("Down", 0)
+    if kind is None:
+        counts = f"{up} of {up + down} {layer}{' ' if layer else ''}ports are up"
+        if up > 2 * down and is_rail(given.subject.id):
+            return warn(f"{name}, while {counts}; device types are not told, so it may be a spare one", **more)
+        return skip(f"{name}; {counts} and device types are not told, so it may be unused", **here)
+    fabric = max(states, key=lambda one: (states[one].get("Up", 0), one))
+    if kind != fabric or not is_rail(given.subject.id):
         return skip(f"{name}; it is not of the fabric's type {fabric} and may be unused", **here)
-    counts = f"{up[kind]} of {up[kind] + down[kind]} {kind} ports are up"
-    if up[kind] <= down[kind]:
+    counts = f"{up} of {up + down} {kind} ports are up"
+    if up <= down:
         return skip(f"{name}; {counts}, so it may be unused", **here)
-    return (fail if up[kind] > 2 * down[kind] else warn)(f"{name}, while {counts}", **more)
-
-
-def _rail(one: Subject) -> bool:
-    """Tell whether a port can be a rail of its own: a bond is one of two, for the front-end network."""
-    return "bond" not in one.id
+    return (fail if up > 2 * down else warn)(f"{name}, while {counts}", **more)
 
 
 @relation(
     "rdma.port_rate",
-    needs=("rdma.port.rate", "rdma.port.state", "rdma.port.hca_type", Every("rdma.port.pace")),
+    needs=("rdma.port.rate", "rdma.port.state", "rdma.port.hca_type", "rdma.port.peers"),
+    uses=("rdma.port.link_layer",),
     urgency=Urgency.NOW,
     remedy=_RATE,
 )
@@ -158,25 +160,21 @@ def port_rate(given: Given) -> Answer:
     if given["rdma.port.state"] != "Active":
         return skip("the port is not Active, so its rate means nothing")
     rate, kind = given["rdma.port.rate"], given["rdma.port.hca_type"]
-    links: dict[Subject, dict[str, Any]] = given["rdma.port.pace"]
-    layer = (links.get(given.subject) or {}).get("link_layer")
-    peers = [
-        link["rate"]
-        for one, link in links.items()
-        if _rail(one) and link["state"] == "Active" and (link["hca_type"], link["link_layer"]) == (kind, layer)
-    ]
-    rates = Counter(peers)
+    rates: dict[float, int] = given["rdma.port.peers"]["rates"].get(
+        f"{kind} {given.maybe('rdma.port.link_layer') or ''}", {}
+    )
     usual, number = max(rates.items(), key=lambda item: (item[1], item[0]), default=(rate, 0))
+    total = sum(rates.values())
     text = f"port {given.subject.id} runs at {rate:g} Gb/s"
-    if _rail(given.subject) and rate < usual and number > len(peers) / 2:
-        return fail(f"{text}, {number} of {len(peers)} {kind} ports at {usual:g}", observed=rate, expected=usual)
+    if is_rail(given.subject.id) and rate < usual and number > total / 2:
+        return fail(f"{text}, {number} of {total} {kind} ports at {usual:g}", observed=rate, expected=usual)
     return _class_rate(given, text, rate, kind)
 
 
 def _class_rate(given: Given, text: str, rate: float, kind: str) -> Answer:
     """Judge by the device's class; a class without a bound has no lowest plausible rate."""
     classes = given.bound("rdma.port_rate") or {}
-    lowest = classes.get(kind) if _rail(given.subject) else None
+    lowest = classes.get(kind) if is_rail(given.subject.id) else None
     if lowest is not None and rate < lowest:
         reason = f"{kind} is a part of {lowest:g} Gb/s or more, unless the PSID says otherwise"
         return warn(f"{text}: {reason}", observed=rate, expected=lowest)
@@ -210,18 +208,34 @@ def has_subnet_manager(given: Given) -> Answer | None:
     return ok(f"subnet manager has LID {manager}", observed=manager)
 
 
-@relation("rdma.netdev", needs=("rdma.port.netdev_up", "rdma.port.netdev"))
+@relation(
+    "rdma.netdev",
+    needs=("rdma.port.netdev_up", "rdma.port.netdev", "rdma.port.peers"),
+    uses=("rdma.port.state",),
+    urgency=Urgency.MAINTENANCE,
+    remedy=_ADMIN,
+)
 def interface_is_up(given: Given) -> Answer:
     """
     The network interface of an RDMA port is up.
 
-    What it checks: the word that ibdev2netdev prints behind the interface.
-    Why it matters: an interface that is down carries no RDMA; whether it should is not in this output.
+    What it checks: the word that ibdev2netdev prints behind the interface. Down among interfaces of its kind of which
+    more than two in three are up, or with none up at all, is in doubt; else it may be a spare one.
+    Why it matters: an Ethernet interface that is down carries no RDMA.
     How to fix: where the port belongs to the fabric, set the interface up (ip link set NETDEV up).
-    Applies to: ports listed by ibdev2netdev. Down is no fault here: spare ports are common.
+    Applies to: ports listed by ibdev2netdev. An IPoIB interface may be down on purpose, RDMA does without it: with none
+    up it is no fault. Where the state of the port itself is told, that is judged instead.
     Source: public ibdev2netdev outputs.
     """
-    netdev = given["rdma.port.netdev"]
+    netdev, state = given["rdma.port.netdev"], given.maybe("rdma.port.state")
     if given["rdma.port.netdev_up"]:
         return ok(f"interface {netdev} is Up", observed="Up")
-    return skip(f"interface {netdev} is Down; whether it is in use is not told", observed="Down")
+    if state is not None:
+        return skip(f"interface {netdev} is Down; its port is {state}, which is judged by itself", observed="Down")
+    kind = netdev_kind(netdev)
+    counted = given["rdma.port.peers"]["netdevs"].get(kind, {})
+    up, down = counted.get("Up", 0), counted.get("Down", 0)
+    text = f"interface {netdev} is Down, {up} of {up + down} {kind} interfaces are Up"
+    if is_rail(given.subject.id) and (up > 2 * down or (not up and kind != "IPoIB")):
+        return warn(text, observed="Down", expected="Up")
+    return skip(f"{text}: it may be unused", observed="Down")

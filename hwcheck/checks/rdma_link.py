@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, warn
 from hwcheck.facts.names.rdma import COUNTERS, HW_COUNTERS
@@ -72,8 +73,8 @@ def link_has_no_issue(given: Given) -> Answer:
 
 @relation(
     "rdma.link_errors",
-    needs=("rdma.link.effective_errors",),
-    uses=("rdma.link.effective_ber", "rdma.link.minutes"),
+    any_of=("rdma.link.effective_ber", "rdma.link.effective_errors"),
+    uses=("rdma.link.effective_ber", "rdma.link.effective_errors"),
     urgency=Urgency.MAINTENANCE,
     remedy=_CABLE,
 )
@@ -81,25 +82,28 @@ def link_errors_are_corrected(given: Given) -> Answer:
     """
     Error correction leaves (almost) no errors on the link.
 
-    What it checks: effective physical errors, those left after error correction, are 0; else the effective bit error
-    rate is below the bounds. Raw errors are not judged: PAM4 links always have them, in the billions.
+    What it checks: the effective bit error rate, of errors left after error correction, is below the bounds, whatever
+    the number of errors says: the counter may have been cleared a moment ago. Without a rate, the number of errors is
+    0. Raw errors are not judged: PAM4 links always have them, in the billions.
     Why it matters: what correction leaves is sent again, which stalls every rail of a collective.
     How to fix: clean, reseat or exchange the cable or transceiver.
     Applies to: links whose counters mlxlink was asked for (-c).
     Source: bounds rdma.effective_ber_healthy and rdma.effective_ber_limit of the profile.
     """
-    errors, rate = given["rdma.link.effective_errors"], given.maybe("rdma.link.effective_ber")
-    if errors == 0:
-        return ok("no errors are left after error correction", observed=0)
+    errors, rate = given.maybe("rdma.link.effective_errors"), given.maybe("rdma.link.effective_ber")
     if rate is None:
+        if errors == 0:
+            return ok("no errors are left after error correction", observed=0)
         return skip(f"{errors} errors after correction, but no bit error rate to judge them by", observed=errors)
-    text = f"{errors} errors are left after correction, effective BER {rate:.2g}"
+    left = "an unknown number of" if errors is None else errors or "no"
+    text = f"{left} errors are left after correction, effective BER {rate:.2g}"
+    more: dict[str, Any] = {"observed": rate, "because": "rdma.link.effective_ber"}
     limit, healthy = given.bound("rdma.effective_ber_limit"), given.bound("rdma.effective_ber_healthy")
     if limit is not None and rate > limit:
-        return fail(text, observed=rate, expected=f"at most {limit:g}", urgency=Urgency.NOW)
+        return fail(text, expected=f"at most {limit:g}", urgency=Urgency.NOW, **more)
     if healthy is not None and rate > healthy:
-        return warn(text, observed=rate, expected=f"below {healthy:g}")
-    return ok(text, observed=rate) if healthy is not None else skip(text, observed=rate)
+        return warn(text, expected=f"below {healthy:g}", **more)
+    return ok(text, **more) if healthy is not None else skip(text, **more)
 
 
 @relation(
@@ -216,3 +220,21 @@ def counters_do_not_grow(given: Given) -> Iterator[Answer]:
             yield ok(f"{name} did not grow", observed=now, because=fact)
     if not judged and not saturated:
         yield skip("one reading of a counter shows no growth; give an earlier one with --previous")
+
+
+@relation("rdma.port_mtu", needs=("rdma.port.mtu", "rdma.port.mtu.max"))
+def port_mtu(given: Given) -> Answer:
+    """
+    A port uses the largest MTU it can.
+
+    What it checks: the active MTU against the largest one, as ibv_devinfo prints both.
+    Why it matters: small packets cost message rate and CPU; both ends and all switches between must agree on it.
+    How to fix: nothing where the fabric is made for the smaller one; 4096 on Ethernet needs a netdev MTU of 4200.
+    Applies to: every port. A smaller MTU is told and not judged: a netdev MTU of 1500 gives 1024 on healthy nodes.
+    Source: rdma-core, ibv_devinfo; NVIDIA driver documentation, MTU of RoCE.
+    """
+    active, most = given["rdma.port.mtu"], given["rdma.port.mtu.max"]
+    text = f"active MTU is {active} of {most}"
+    if active >= most:
+        return ok(text, observed=active, expected=most)
+    return skip(f"{text}; whether the fabric is made for more is not told", observed=active)

@@ -113,13 +113,13 @@ class Given:
     ``given["name"]`` is the value of a needed fact of this subject (or of the node, for node facts); for an
     :class:`Every` or :class:`Some` need it is a dict subject → value. ``given.maybe("name")`` is the value of a fact
     that the relation lists under ``uses``, or None when it is missing for whatever reason; when a source was asked for
-    it and did not tell, the engine turns a pass of this check into unknown. ``given.bound("id")`` is a value that the profile holds under ``bounds``, or None where the platform has
-    none.
+    it and did not tell, the engine turns a pass of this check into unknown. ``given.bound("id")`` is a value that the
+    profile holds under ``bounds``, or None where the platform has none.
     """
 
     __slots__ = ("_bounds", "_maybe", "_values", "doubts", "facts", "platform", "previous", "subject")
 
-    def __init__(  # noqa: PLR0913 - the engine's hand-over, made in one place
+    def __init__(
         self,
         subject: Subject,
         values: dict[str, Any],
@@ -163,6 +163,8 @@ Body = Callable[[Given], "Answer | Iterable[Answer] | None"]
 @dataclass(frozen=True, slots=True)
 class Relation:
     """
+    One check: what it is asked of, the facts it needs, and the function that answers.
+
     Attributes:
         id: check id, or ``family.*`` when ``ids`` lists what it may answer for.
         scope: kind of subject it is asked for.
@@ -192,8 +194,8 @@ class Relation:
 RELATIONS: dict[str, Relation] = {}
 
 
-def relation(  # noqa: PLR0913 - a declaration; each is a keyword
-    id: str,  # noqa: A002 - the word of the field
+def relation(
+    id: str,
     *,
     needs: tuple[Need, ...] = (),
     uses: tuple[str, ...] = (),
@@ -231,7 +233,17 @@ def relation(  # noqa: PLR0913 - a declaration; each is a keyword
         if not title:
             raise ValueError(f"{id} has no docstring")
         RELATIONS[id] = Relation(
-            id, scope or _scope(needs, any_of), needs, uses, any_of, body, urgency, remedy, title, text.strip(), tuple(ids)
+            id,
+            scope or _scope(needs, any_of),
+            needs,
+            uses,
+            any_of,
+            body,
+            urgency,
+            remedy,
+            title,
+            text.strip(),
+            tuple(ids),
         )
         return body
 

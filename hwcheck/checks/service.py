@@ -146,3 +146,31 @@ def unit_runs(given: Given) -> Answer | None:
         judge = fail if name in _NEEDED else warn
         return judge(words, observed=state, expected="active")
     return skip(words, observed=state)
+
+
+@relation(
+    "service.enabled",
+    needs=("service.active", "service.enabled"),
+    remedy=Remedy("act", "Enable the unit, so that it starts at boot: systemctl enable UNIT.", disturbs="nothing"),
+)
+def unit_starts_at_boot(given: Given) -> Answer | None:
+    """
+    Units that the GPUs depend on start at boot.
+
+    What it checks: that the fabric manager and the persistence daemon are enabled where they run.
+
+    Why it matters: packages install the fabric manager disabled; one that was only started by hand is missing after the
+    next reboot, and CUDA fails with error 802.
+
+    How to fix: systemctl enable.
+
+    Applies to: these two units, where they are active. A static unit is started by others, and is right.
+
+    Source: NVIDIA fabric manager user guide; systemd.
+    """
+    if given.subject.id not in (_MANAGER, "nvidia-persistenced.service") or given["service.active"] != "active":
+        return None
+    name, state = given.subject.id.removesuffix(".service"), given["service.enabled"]
+    if state == "disabled":
+        return warn(f"{name} runs but is disabled: it does not start at boot", observed=state, expected="enabled")
+    return ok(f"{name} starts at boot ({state})", observed=state)

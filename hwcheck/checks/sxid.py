@@ -25,7 +25,7 @@ _BARE_METAL = "On bare metal: drain, reset all GPUs and NVSwitches of the board 
 
 
 @relation(
-    "sxid.*",
+    "sxid.events",
     scope="switch",
     any_of=(_KERNEL, _MANAGER),
     urgency=Urgency.NOW,

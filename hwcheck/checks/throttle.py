@@ -6,7 +6,7 @@ Idle and the power cap are normal (a fully loaded GPU is power capped for hours)
 
 from __future__ import annotations
 
-from hwcheck.checks.relation import Answer, Given, Some, fail, ok, relation, warn
+from hwcheck.checks.relation import Answer, Given, Some, fail, ok, relation, skip, warn
 from hwcheck.findings import Remedy, Urgency
 
 _POWER = Remedy(
@@ -63,7 +63,9 @@ def power_brake_scope(given: Given) -> Answer | None:
     states = given["gpu.clocks.reason.hw_power_brake"]
     braked = [gpu for gpu, on in states.items() if on]
     if len(states) > 1 and len(braked) == len(states):
-        return fail(f"HW power brake is active on all {len(states)} GPUs at once: the platform's power", observed=len(braked))
+        return fail(
+            f"HW power brake is active on all {len(states)} GPUs at once: the platform's power", observed=len(braked)
+        )
     return None
 
 
@@ -121,6 +123,38 @@ def no_sw_thermal_slowdown(given: Given) -> Answer:
     if left is not None:
         text += f", {left} C left to the limit"
     return warn(text, observed=True, expected=False)
+
+
+@relation(
+    "thermal.memory",
+    needs=("gpu.temperature.memory",),
+    uses=("gpu.temperature.memory_max", "gpu.temperature.tlimit"),
+    remedy=_COOLING,
+)
+def memory_is_cool_enough(given: Given) -> Answer:
+    """
+    The HBM is below its highest operating temperature.
+
+    What it checks: the memory's temperature against the limit that the driver itself gives. Hopper and Blackwell give
+    none, and none is published: there the temperature is told and not judged. Their distance to the limit (T.Limit)
+    is that to the nearest slowdown threshold, see thermal.tlimit.
+
+    Why it matters: hot memory is refreshed more often, makes more errors, and slows the whole GPU down.
+
+    How to fix: cooling: fans, airflow, inlet temperature, heat sink, coolant.
+
+    Applies to: GPUs that report a memory temperature.
+
+    Source: nvidia-smi -q -x of an A100: gpu_temp_max_mem_threshold; nvml.h, nvmlDeviceGetMarginTemperature.
+    """
+    now, most = given["gpu.temperature.memory"], given.maybe("gpu.temperature.memory_max")
+    if most is None:
+        left = given.maybe("gpu.temperature.tlimit")
+        nearest = "" if left is None else f"; {left} C are left to the GPU's nearest limit"
+        return skip(f"memory is at {now} C; the driver gives no limit for it{nearest}", observed=now)
+    if now >= most:
+        return warn(f"memory is at {now} C, its highest operating temperature is {most} C", observed=now, expected=most)
+    return ok(f"memory is at {now} C, below its limit of {most} C", observed=now, expected=most)
 
 
 @relation("clocks.hw_slowdown", needs=("gpu.clocks.reason.hw_slowdown",), uses=(

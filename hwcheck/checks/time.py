@@ -15,14 +15,18 @@ _CHRONY = Remedy(
     disturbs="nothing",
 )
 _LOCAL = "7F7F0101"
+_UNSYNCHRONISED = 16
+"""Stratum that NTP gives to a clock which follows nothing; chrony prints 0 for its own."""
 
 
 @relation(
     "time.chrony",
-    any_of=("time.chrony.leap", "time.chrony.stratum", "time.chrony.refid", "time.chrony.error"),
-    uses=("time.chrony.offset", "time.chrony.root_delay", "time.chrony.root_dispersion"),
+    any_of=(
+        "time.chrony.leap", "time.chrony.stratum", "time.chrony.refid", "time.chrony.offset", "time.chrony.error",
+    ),
+    uses=("time.chrony.root_delay", "time.chrony.root_dispersion", "time.kernel.synchronised"),
     remedy=_CHRONY,
-)
+)  # fmt: skip
 def chrony_synchronised(given: Given) -> Answer:
     """
     The system clock follows a time source, closely enough.
@@ -38,9 +42,11 @@ def chrony_synchronised(given: Given) -> Answer:
     Applies to: nodes that use chrony. A daemon that never synchronised reports offset 0.000000000: the offset is asked
     last.
 
-    Source: chrony's tracking report; etcd warns above 1 s of skew.
+    Source: chrony's tracking report; RFC 5905 (stratum 16 is unsynchronised); etcd warns above 1 s of skew.
     """
     error = given.maybe("time.chrony.error")
+    if error and given.maybe("time.kernel.synchronised"):
+        return skip(f"chronyd does not run ({error}), but something else keeps the clock: see time.sync")
     if error:
         return fail(f"chronyd does not run: {error}", observed=error, because="time.chrony.error")
     unsynchronised = _unsynchronised(given)
@@ -53,8 +59,9 @@ def _unsynchronised(given: Given) -> Answer | None:
     leap, stratum, refid = (given.maybe(f"time.chrony.{name}") for name in ("leap", "stratum", "refid"))
     if leap == "Not synchronised":
         return fail(f"the clock is not synchronised (leap status {leap})", observed=leap, because="time.chrony.leap")
-    if stratum == 0:
-        return fail("the clock is not synchronised (stratum 0)", observed=0, because="time.chrony.stratum")
+    if stratum is not None and not 0 < stratum < _UNSYNCHRONISED:
+        text = f"the clock is not synchronised (stratum {stratum})"
+        return fail(text, observed=stratum, because="time.chrony.stratum")
     if refid == "00000000":
         return fail("the clock is not synchronised (no reference)", observed=refid, because="time.chrony.refid")
     if refid == _LOCAL:
@@ -73,15 +80,30 @@ def _bounds(given: Given) -> Answer:
     bound = abs(offset) + (dispersion or 0.0) + (delay or 0.0) / 2
     most, much = given.bound("time.error"), given.bound("time.offset")
     if most is None or much is None:
-        return skip(f"offset from NTP time is {offset * 1e6:.3g} us; no bound is known")
-    more: dict[str, Any] = {"observed": offset, "because": "time.chrony.leap"}
+        return skip(f"the clock is {_apart(offset)} NTP time; no bound is known")
+    more: dict[str, Any] = {"observed": offset, "because": "time.chrony.offset"}
     if bound > most:
-        return fail(f"the clock may be {bound:.3g} s off (at most {most} s)", expected=most, **more)
+        return fail(f"the clock may be {_length(bound)} off (at most {_length(most)})", expected=most, **more)
     if abs(offset) > much:
-        return warn(
-            f"the clock is {offset * 1e3:.3g} ms from NTP time (at most {much * 1e3:g} ms)", expected=much, **more
-        )
-    return ok(f"synchronised, {abs(offset) * 1e6:.3g} us from NTP time", expected=much, **more)
+        return warn(f"the clock is {_apart(offset)} NTP time (at most {_length(much)})", expected=much, **more)
+    return ok(f"synchronised, the clock is {_apart(offset)} NTP time", expected=much, **more)
+
+
+def _length(seconds: float) -> str:
+    """Say a time in the unit a person would take: 2.5 ms, 310 ns, 37 s."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if abs(seconds) >= size:
+            return f"{_digits(abs(seconds) / size)} {unit}"
+    return f"{_digits(abs(seconds) * 1e9)} ns"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _apart(offset: float) -> str:
+    """Say an offset and its direction: 22.1 ms slow of."""
+    return f"{_length(offset)} {'slow' if offset < 0 else 'fast'} of" if offset else "0 ns from"
 
 
 @relation("time.sources", needs=("time.chrony.sources",), uses=("time.chrony.leap",), remedy=_CHRONY)
@@ -192,10 +214,10 @@ def ptp_offset(given: Given) -> Answer:
         return skip("this port is the master itself")
     much, most = given.bound("time.ptp_offset"), given.bound("time.error")
     if much is None or most is None:
-        return skip(f"the offset from the master is {offset:g} ns; no bound is known")
+        return skip(f"{_length(offset / 1e9)} from the PTP master; no bound is known")
     if abs(offset) > most * 1e9:
-        return fail(f"{offset / 1e9:g} s from the PTP master", observed=offset, expected=much)
+        return fail(f"{_length(offset / 1e9)} from the PTP master", observed=offset, expected=much)
     if abs(offset) > much:
-        text = f"{offset:g} ns from the PTP master (at most {much:g} ns)"
+        text = f"{_length(offset / 1e9)} from the PTP master (at most {_length(much / 1e9)})"
         return warn(text, observed=offset, expected=much)
-    return ok(f"{offset:g} ns from the PTP master", observed=offset, expected=much)
+    return ok(f"{_length(offset / 1e9)} from the PTP master", observed=offset, expected=much)

@@ -20,19 +20,28 @@ FOLLOWERS = frozenset({43, 45})
 APPLICATION = ("RESTART_APP",)
 MEMORY = frozenset({48, 63, 64, 92, 94, 95, 171, 172})
 
+_REMAP = (
+    "Drain the node when its running jobs have ended, then reset the GPU (nvidia-smi --gpu-reset) or reboot: the remap "
+    "becomes active with the reset. If it returns on this GPU again and again: vendor support."
+)
 _UNRELATED_JOBS = 3  # jobs on one GPU from which on an application Xid is no longer the application's
 
 _ACTIONS = {
-    "none": "The driver asks for nothing.",
-    "drain p2p": "The driver asks to drain peer-to-peer traffic: start no new job here, reset at the jobs' end.",
-    "drain and reset": "The driver asks to drain the node and then reset the GPU.",
-    "gpu reset required": "The driver asks for a reset of the GPU: drain, then nvidia-smi --gpu-reset.",
-    "node reboot required": "The driver asks for a reboot of the node: drain, then reboot.",
-}
+    "none": (Urgency.NOTE, "The driver asks for nothing."),
+    "drain p2p": (
+        Urgency.JOB_END,
+        "The driver asks to drain peer-to-peer traffic: start no new job here, reset at the jobs' end.",
+    ),
+    "drain and reset": (Urgency.JOB_END, "The driver asks to drain the node and then reset the GPU."),
+    "gpu reset required": (
+        Urgency.NOW, "The driver asks for a reset of the GPU: drain, then nvidia-smi --gpu-reset.",
+    ),
+    "node reboot required": (Urgency.NOW, "The driver asks for a reboot of the node: drain, then reboot."),
+}  # fmt: skip
 
 
 @relation(
-    "xid.*",
+    "xid.events",
     needs=(Some("xid.events"),),
     urgency=Urgency.NOW,
     ids=(*(f"xid.{code}" for code in xids()), "xid.unlisted"),
@@ -43,8 +52,9 @@ def xids_of_gpus(given: Given) -> Iterator[Answer]:
 
     What it checks: every Xid of the kernel log, one finding for each code of each GPU. The verdict follows the
     catalogue: codes that ask for a reset, a restart of the node or hands fail; a code that only a job suffers from is a
-    warning; NVLink5 codes (144 to 150) and Xid 74 are judged by what their line says; Xid 154 is never a fault of its
-    own but says what the driver wants done about the one before it.
+    warning; NVLink5 codes (144 to 150) and Xid 74 are judged by what their line says; Xid 154 says what the driver
+    wants done about the one before it, and fails where no Xid of this GPU that fails explains it. A row remap that
+    waits for a reset (63) fails: the reset can wait until the running jobs have ended.
 
     Why it matters: an Xid is the driver's own statement that something went wrong on this GPU. Some end one job, some
     leave the GPU unusable until it is reset, some mean that a part must be replaced.
@@ -62,30 +72,37 @@ def xids_of_gpus(given: Given) -> Iterator[Answer]:
     for gpu, records in by_gpu.items():
         codes = {record["code"] for record in records}
         wanted = _wanted(records)
-        for code in sorted(codes, key=lambda one: min(r["line"] for r in records if r["code"] == one)):
-            same = [record for record in records if record["code"] == code]
-            yield _answer(given, gpu, code, same, codes, wanted, lonely=lonely)
+        groups = {code: [record for record in records if record["code"] == code] for code in codes}
+        verdicts = {code: judge(code, same, codes, wanted, lonely=lonely) for code, same in groups.items()}
+        verdicts = {code: _history(verdict, groups[code]) for code, verdict in verdicts.items()}
+        if wanted and any(verdicts[code].status is Status.FAIL for code in codes - {154}):
+            verdicts[154] = _history(_recovery(xid(154), wanted, explained=True), groups[154])
+        for code in sorted(codes, key=lambda one: min(record["line"] for record in groups[one])):
+            yield _answer(given, gpu, code, groups[code], verdicts[code], wanted)
 
 
 def _wanted(records: tuple[Record, ...]) -> str:
     """Return the recovery that the last Xid 154 of a GPU asks for, "" where there is none."""
-    actions = [record["action"] for record in records if record["code"] == 154 and record["action"]]
-    return actions[-1] if actions else ""
+    asked = [record for record in records if record["code"] == 154 and record["action"]]
+    return str(max(asked, key=lambda record: record["last_line"])["action"]) if asked else ""
 
 
-def _answer(
-    given: Given, gpu: Subject, code: int, records: list[Record], codes: set[int], wanted: str, *, lonely: bool
-) -> Answer:
+def _history(verdict: Verdict, records: list[Record]) -> Verdict:
+    """Take a failure from before the driver was loaded again for a warning."""
+    if verdict.status is not Status.FAIL or not all(record["stale"] for record in records):
+        return verdict
+    text = f"{verdict.text}; the driver was loaded again since, and it did not return"
+    remedy = f"Watch this GPU. If the Xid comes back: {verdict.remedy}"
+    return Verdict(Status.WARN, Urgency.MAINTENANCE, text, verdict.kind, remedy)
+
+
+def _answer(given: Given, gpu: Subject, code: int, records: list[Record], verdict: Verdict, wanted: str) -> Answer:
     entry = xid(code)
-    verdict = judge(code, records, codes, wanted, lonely=lonely)
-    if verdict.status is Status.FAIL and all(record["stale"] for record in records):
-        text = f"{verdict.text}; the driver was loaded again since, and it did not return"
-        remedy_text = f"Watch this GPU. If the Xid comes back: {verdict.remedy}"
-        verdict = Verdict(Status.WARN, Urgency.MAINTENANCE, text, verdict.kind, remedy_text)
     title = f" ({entry.title})" if entry is not None else ", which is not in the catalogue"
     least = "at least " if records[0]["limited"] and code in (119, 120) else ""
     message = f"Xid {code}{title}, {least}{times_of(records)}{verdict.text}"
-    remedy = with_text(verdict, _ACTIONS.get(wanted.lower(), "") if code != 154 and wanted.lower() != "none" else "")
+    asked = _ACTIONS.get(wanted.lower()) if code != 154 and wanted.lower() != "none" else None
+    remedy = with_text(verdict, asked[1] if asked is not None else "")
     return Answer(
         verdict.status,
         message,
@@ -127,7 +144,7 @@ def judge(code: int, records: list[Record], codes: set[int], wanted: str, *, lon
     if code in HARMLESS:
         return Verdict(Status.PASS, Urgency.NOTE, ": nothing to do", "act", entry.remedy)
     if code == 154:
-        return _recovery(entry, wanted, codes)
+        return _recovery(entry, wanted, explained=False)
     if code in MEMORY:
         return _memory(entry, codes)
     if code in FOLLOWERS or entry.now in APPLICATION:
@@ -139,14 +156,21 @@ def judge(code: int, records: list[Record], codes: set[int], wanted: str, *, lon
     return Verdict(Status.WARN, Urgency.NOTE if quiet else Urgency.MAINTENANCE, "", "act", entry.remedy)
 
 
-def _recovery(entry: Xid, wanted: str, codes: set[int]) -> Verdict:
+def _recovery(entry: Xid | None, wanted: str, *, explained: bool) -> Verdict:
+    """Judge what Xid 154 asks for; ``explained`` by another Xid of this GPU that fails by itself."""
+    own = entry.remedy if entry is not None else ""
     if wanted.lower() == "none":
-        return Verdict(Status.PASS, Urgency.NOTE, ": the driver asks for no recovery any more", "act", entry.remedy)
-    text = f": the driver asks for {wanted or 'a recovery that the line does not name'}"
-    alone = not codes - {154}
-    because = "; the Xid that it answers is not in the log" if alone else "; it answers the other Xid of this GPU"
-    remedy = _ACTIONS.get(wanted.lower(), entry.remedy)
-    return Verdict(Status.WARN, Urgency.NOW if alone else Urgency.NOTE, text + because, "act", remedy)
+        return Verdict(Status.PASS, Urgency.NOTE, ": the driver asks for no recovery any more", "act", own)
+    if not wanted:
+        text = ": the driver asks for a recovery that the line does not name"
+        return Verdict(Status.WARN, Urgency.NOW, text, "act", own)
+    urgency, remedy = _ACTIONS.get(wanted.lower(), (Urgency.NOW, own))
+    text = f": the driver asks for {wanted}"
+    if explained:
+        text += "; it answers the other Xid of this GPU"
+        return Verdict(Status.WARN, Urgency.NOTE, text, "act", remedy)
+    text += "; no other Xid of this GPU that is in the log explains it"
+    return Verdict(Status.FAIL, urgency, text, "act", remedy)
 
 
 def _memory(entry: Xid, codes: set[int]) -> Verdict:
@@ -157,12 +181,12 @@ def _memory(entry: Xid, codes: set[int]) -> Verdict:
             text = f": it was contained{remapped}, so the reset can wait until the running jobs have ended"
             return Verdict(Status.FAIL, Urgency.JOB_END, text, "act", entry.remedy)
         return Verdict(Status.FAIL, Urgency.NOW, "", "act", entry.remedy)
-    words = {
-        63: ": a row remap is pending and waits for a reset of the GPU",
-        94: ": only the job that touched the bad memory was stopped",
-    }
+    if entry.code == 63:
+        text = ": a row remap is pending and waits for a reset of the GPU"
+        return Verdict(Status.FAIL, Urgency.JOB_END, text, "act", _REMAP)
+    text = ": only the job that touched the bad memory was stopped" if entry.code == 94 else ""
     urgency = Urgency.MAINTENANCE if entry.code == 92 else Urgency.JOB_END
-    return Verdict(Status.WARN, urgency, words.get(entry.code, ""), "act", entry.remedy)
+    return Verdict(Status.WARN, urgency, text, "act", entry.remedy)
 
 
 def _application(entry: Xid, records: list[Record], *, lonely: bool) -> Verdict:

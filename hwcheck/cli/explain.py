@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from hwcheck.profiles import ProfileSet
-
 
 def add_parser(verbs: Any) -> None:
     """Declare the verb's options."""
@@ -22,6 +20,7 @@ def add_parser(verbs: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the page."""
+    from hwcheck.profiles import ProfileSet  # noqa: PLC0415 - the other verbs read nodes before they load it
     from hwcheck.report.explain import print_page  # noqa: PLC0415 - rich is slow to import
 
     print_page(arguments.words, ProfileSet())

@@ -14,6 +14,7 @@ import sys
 
 from hwcheck import __version__
 from hwcheck.cli import check as check_verb
+from hwcheck.cli import collect as collect_verb
 from hwcheck.cli import explain as explain_verb
 from hwcheck.errors import HwcheckError
 
@@ -35,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         # the reader (head, less) is gone: no traceback, and no second one when the interpreter flushes stdout
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return USAGE
+        return 141  # 128 + SIGPIPE, what a shell would see of a program that the signal ends
     except KeyboardInterrupt:
         print("hwcheck: interrupted", file=sys.stderr)
         return 130
@@ -51,10 +52,12 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hwcheck",
         description="Is this GPU node fit for production, why not, and what makes it so?",
-        epilog="Exit codes: 0 no fail; 1 a fail; 2 wrong usage, nothing was judged; 3 something asked could not be told.",
+        epilog="Exit codes: 0 no fail; 1 a fail; 2 wrong usage, nothing was judged; "
+        "3 something asked could not be told.",
     )
     parser.add_argument("--version", action="version", version=f"hwcheck {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB")
     check_verb.add_parser(verbs)
+    collect_verb.add_parser(verbs)
     explain_verb.add_parser(verbs)
     return parser

@@ -50,6 +50,9 @@ def unify_gpus(snapshot: Snapshot, seen_in: dict[Subject, set[int]]) -> None:
         if target != gpu:
             for (fact_name, facet), fact in snapshot.facts.pop(gpu).items():
                 snapshot.put(target, fact_name, fact, Facet(facet))
+    for gap in snapshot.gaps:
+        if gap.about is not None:
+            gap.about = frozenset(leader.get(subject, subject) for subject in gap.about)
 
 
 def _ties(name: str, value: Any, same: list[Subject], seen_in: dict[Subject, set[int]]) -> bool:

@@ -10,10 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from hwcheck.facts.subjects import KINDS
+
 
 @dataclass(frozen=True, slots=True)
 class FactName:
     """
+    A declared name: what its facts are about, and in which type and unit they come.
+
     Attributes:
         name: dotted, lower case: ``gpu.memory.total``.
         scope: kind of subject, see :data:`hwcheck.facts.subjects.KINDS`.
@@ -32,34 +36,29 @@ class FactName:
 NAMES: dict[str, FactName] = {}
 
 
-def declare(scope: str, rows: str | None = None, /, **fields: Any) -> None:
+def declare(scope: str, rows: str, /) -> None:
     """
     Declare fact names.
 
     Args:
         scope: kind of subject.
         rows: one name a line: ``name | type | unit | text``.
-        fields: none; keeps the signature closed to typing slips.
 
     Raises:
-        ValueError: a name twice, an unknown type, or an incomplete row.
+        ValueError: a name twice, an incomplete row, or an unknown scope.
+        KeyError: an unknown type.
     """
-    if fields:
-        raise ValueError(f"unknown fields: {sorted(fields)}")
+    if scope not in KINDS:
+        raise ValueError(f"no such kind of subject: {scope}")
     types = {"bool": bool, "int": int, "float": float, "str": str, "tuple": tuple, "dict": dict}
-    for row in filter(str.strip, (rows or "").splitlines()):
+    for row in filter(str.strip, rows.splitlines()):
         parts = [part.strip() for part in row.split("|", 3)]
-        if len(parts) != 4:  # noqa: PLR2004 - the four columns above
+        if len(parts) != 4:
             raise ValueError(f"incomplete row: {row!r}")
         name, type_name, unit, text = parts
         if name in NAMES:
             raise ValueError(f"fact name declared twice: {name}")
         NAMES[name] = FactName(name, scope, types[type_name], unit, text)
-
-
-def unit_of(name: str) -> str:
-    """Return the unit of a declared name."""
-    return NAMES[name].unit
 
 
 def show(name: str, value: Any) -> str:

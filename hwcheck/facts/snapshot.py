@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hwcheck.facts.registry import NAMES
-from hwcheck.facts.subjects import NODE, Subject
+from hwcheck.facts.subjects import NODE, Subject, pci_address
 from hwcheck.facts.values import NO_FACT, Facet, Fact, Missing, Origin, Reason
 
 Key = tuple[str, Facet]
@@ -27,21 +27,37 @@ class SourceGap:
     gives: tuple[str, ...]
     missing: Missing
     origin: Origin
+    about: frozenset[Subject] | None = None
+    """The subjects it concerns; None for all. What was read whole of the others keeps its answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Two outputs contradict each other in a state of one subject; the later one is in the snapshot."""
+
+    subject: Subject
+    name: str
+    before: Fact
+    after: Fact
 
 
 @dataclass(slots=True)
 class Snapshot:
     """
+    All facts of one node at one time.
+
     Attributes:
         node: host name, "" when unknown.
         facts: subject → (name, facet) → Fact.
         gaps: sources that failed, or were cut off.
+        changes: states and identities in which two outputs contradict each other.
         simulated: from a lab node.
     """
 
     node: str = ""
     facts: dict[Subject, dict[Key, Fact]] = field(default_factory=dict)
     gaps: list[SourceGap] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
     simulated: bool = False
 
     def put(self, subject: Subject, name: str, fact: Fact, facet: Facet = Facet.RUNNING) -> None:
@@ -64,6 +80,8 @@ class Snapshot:
         of_subject = self.facts.setdefault(subject, {})
         key = (name, facet)
         before = of_subject.get(key)
+        if before is not None and _contradict(name, before, fact):
+            self.changes.append(Change(subject, name, before, fact))
         if before is None or _wins(fact, before):
             of_subject[key] = fact
 
@@ -72,12 +90,14 @@ class Snapshot:
         fact = self.facts.get(subject, {}).get((name, facet))
         if fact is not None:
             return fact
-        gap = self.gap_for(name)
+        gap = self.gap_for(name, subject)
         return Fact(gap.missing, gap.origin) if gap else NO_FACT
 
-    def gap_for(self, name: str) -> SourceGap | None:
-        """Return the first failed source that would have given this name."""
+    def gap_for(self, name: str, subject: Subject | None = None) -> SourceGap | None:
+        """Return the first failed source that would have given this name, of this subject or of any."""
         for gap in self.gaps:
+            if subject is not None and gap.about is not None and subject not in gap.about:
+                continue
             if any(name == give or (give.endswith("*") and name.startswith(give[:-1])) for give in gap.gives):
                 return gap
         return None
@@ -100,6 +120,23 @@ class Snapshot:
         return fact.value if fact is not None and fact.present else default
 
 
+IDENTITIES = ("gpu.uuid", "gpu.serial")
+_STATES = {"gpu.recovery_action", "gpu.fabric.state", "gpu.fabric.status", "rdma.port.state", "driver.version"}
+_PASSING = ("gpu.clocks.reason.", "evidence.")
+"""What changes from one second to the next on a healthy GPU."""
+
+
+def _contradict(name: str, old: Fact, new: Fact) -> bool:
+    """Tell whether two outputs say opposite things of a state (or of who this is) that does not change by itself."""
+    if not (old.present and new.present) or old.value == new.value or old.origin is None or new.origin is None:
+        return False
+    if old.origin.file == new.origin.file and old.origin.source == new.origin.source and not new.origin.line:
+        return False
+    if name in IDENTITIES:
+        return not any(str(value).strip("GPU-0") in ("", "N/A") for value in (old.value, new.value))  # redacted
+    return name in _STATES or (NAMES[name].type is bool and not name.startswith(_PASSING))
+
+
 def _wins(new: Fact, old: Fact) -> bool:
     if isinstance(old.value, Missing) and old.value.reason is Reason.FAILED:
         return False
@@ -109,10 +146,12 @@ def _wins(new: Fact, old: Fact) -> bool:
 
 
 def _natural(subject: Subject) -> tuple[str, list[tuple[int, str]]]:
+    if pci_address(subject.id) is not None:
+        return subject.kind, [(-1, subject.id)]  # hexadecimal: 0000:18 before 0000:2a
     parts: list[tuple[int, str]] = []
     digits = ""
     for char in subject.id + "\0":
-        if char.isascii() and char.isdigit() and len(digits) < 18:  # noqa: PLR2004 - fits a machine word
+        if char.isascii() and char.isdigit() and len(digits) < 18:
             digits += char
             continue
         if digits:

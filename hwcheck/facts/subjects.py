@@ -12,11 +12,15 @@ import re
 from typing import NamedTuple
 
 NODE_KIND = "node"
-KINDS = ("node", "gpu", "port", "nic", "netdev", "switch", "numa", "pci", "measurement", "clock", "unit", "component")
+KINDS = (
+    "node", "gpu", "port", "nic", "netdev", "switch", "numa", "pci", "measurement", "clock", "unit",
+    "component", "disk", "mount",
+)  # fmt: skip
 """
 port: RDMA port ``mlx5_0/1`` · nic: RDMA device ``mlx5_0`` or its PCI address · netdev: ``ens6`` · switch: NVSwitch by
 PCI address · numa: node number · pci: any other PCI function · measurement: one measured result, by name ·
-clock: a PTP clock or time source · unit: a service · component: a firmware component.
+clock: a PTP clock or time source · unit: a service · component: a firmware component ·
+disk: a drive or array, ``nvme0``, ``md0`` · mount: a mount point.
 """
 
 
@@ -74,3 +78,8 @@ def gpu_uuid(uuid: str) -> Subject:
 def port(device: str, number: int | str = 1) -> Subject:
     """Name an RDMA port, ``mlx5_0/1``."""
     return Subject("port", f"{device}/{number}")
+
+
+def bare_name(product: str) -> str:
+    """Spell a product name as old and new drivers share it: lower case, without ``NVIDIA``."""
+    return product.strip().lower().removeprefix("nvidia ")

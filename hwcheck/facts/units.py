@@ -47,6 +47,7 @@ _FACTORS: dict[str, tuple[str, float]] = {
 }
 
 _QUANTITY = re.compile(r"^([+-]?[0-9][0-9,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z%/]*)")
+_WHOLE = re.compile(r"-?[0-9]{1,20}")
 
 
 def convert(number: float, unit: str, to: str) -> float:
@@ -54,7 +55,7 @@ def convert(number: float, unit: str, to: str) -> float:
     Convert between two units of one dimension.
 
     Raises:
-        ValueError: a unit is unknown, or the two are of different dimensions (GB/s is no Gb/s).
+        ValueError: a unit is unknown, the two are of different dimensions (GB/s is no Gb/s), or the result is not finite.
     """
     if unit == to:
         return number
@@ -64,6 +65,8 @@ def convert(number: float, unit: str, to: str) -> float:
     if dimension != wanted:
         raise ValueError(f"{unit} is {dimension}, {to} is {wanted}")
     result = number * factor / wanted_factor
+    if result in (float("inf"), float("-inf")):
+        raise ValueError(f"too large: {number:g} {unit}")
     return int(result) if result == int(result) and abs(result) < 2**53 and isinstance(number, int) else result
 
 
@@ -75,8 +78,10 @@ def number(text: str) -> int | float:
         ValueError: not a finite number, or one with more than 30 digits (no counter of any tool has as many).
     """
     text = text.strip().replace(",", "")
-    if len(text) > 30:  # noqa: PLR2004 - 2**64 has 20 digits; int() of a megabyte of digits would take minutes
+    if len(text) > 30:
         raise ValueError(f"number too long: {text[:20]}...")
+    if "_" in text or not text.isascii():
+        raise ValueError(f"not a number as tools print it: {text!r}")  # Python itself would take 1_000
     try:
         return int(text)
     except ValueError:
@@ -84,6 +89,41 @@ def number(text: str) -> int | float:
         if result != result or result in (float("inf"), float("-inf")):  # noqa: PLR0124 - the NaN test
             raise ValueError(f"not a finite number: {text}") from None
         return result
+
+
+def whole(text: str) -> int:
+    """
+    Read a whole number of at most 20 digits, which may be negative.
+
+    Raises:
+        ValueError: anything else.
+    """
+    if not _WHOLE.fullmatch(text.strip()):
+        raise ValueError(f"no whole number: {text[:40]!r}")
+    return int(text)
+
+
+def count(text: str) -> int:
+    """
+    Read a count or a counter: what an unsigned number of 64 bits can hold.
+
+    Raises:
+        ValueError: anything else.
+    """
+    value = whole(text)
+    if not 0 <= value < 1 << 64:
+        raise ValueError(f"no counter: {text[:40]!r}")
+    return value
+
+
+def real(text: str) -> float:
+    """
+    Read a bare number where the fact is no whole one.
+
+    Raises:
+        ValueError: not a finite number.
+    """
+    return float(number(text))
 
 
 def quantity(text: str, to: str) -> int | float:

@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from hwcheck.facts import bare_name
+
 PACKAGE = "hwcheck.knowledge"
 SECONDS_A_DAY = 86400
 
@@ -61,11 +63,6 @@ def known_issues() -> tuple[KnownIssue, ...]:
     """Read the shipped list, in the order of the file."""
     text = resources.files(PACKAGE).joinpath("known_issues.yaml").read_text(encoding="utf-8")
     return tuple(_issue(entry) for entry in yaml.safe_load(text)["issues"])
-
-
-def bare_name(product: str) -> str:
-    """Spell a product name as old and new drivers share it: lower case, without ``NVIDIA``."""
-    return product.strip().lower().removeprefix("nvidia ")
 
 
 def older(version: str, than: str) -> bool | None:

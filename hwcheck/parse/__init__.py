@@ -12,11 +12,11 @@ import pkgutil
 
 from hwcheck.parse.format import FORMATS, Format, fmt
 from hwcheck.parse.sink import FactSink
-from hwcheck.parse.snapshot import take_snapshot
+from hwcheck.parse.snapshot import take_snapshot, take_snapshots
 
-__all__ = ["FORMATS", "FactSink", "Format", "fmt", "take_snapshot"]
+__all__ = ["FORMATS", "FactSink", "Format", "fmt", "take_snapshot", "take_snapshots"]
 
-_NOT_PARSERS = {"format", "sink", "snapshot"}
+_NOT_PARSERS = {"fill", "format", "sink", "snapshot"}
 for _module in pkgutil.iter_modules(__path__):
     if _module.name not in _NOT_PARSERS:
         importlib.import_module(f"{__name__}.{_module.name}")

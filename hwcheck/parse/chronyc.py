@@ -13,28 +13,73 @@ tell, never the offset alone. ``506 Cannot talk to daemon`` is ``time.chrony.err
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 from hwcheck.evidence import Output
-from hwcheck.facts import NODE, number
+from hwcheck.facts import NODE, count, real
 from hwcheck.parse.format import fmt
 from hwcheck.parse.sink import FactSink
 
 _SECONDS = re.compile(r"([+-]?\d{1,12}(?:\.\d{1,12})?) seconds(?: (fast|slow) of NTP time)?$")
-_LABELS = {
-    "System time": "time.chrony.offset",
-    "RMS offset": "time.chrony.rms_offset",
-    "Root delay": "time.chrony.root_delay",
-    "Root dispersion": "time.chrony.root_dispersion",
-}
-_TRACKING = ("time.chrony.refid", "time.chrony.stratum", "time.chrony.leap", *_LABELS.values())
 _LEAPS = ("Normal", "Insert second", "Delete second", "Not synchronised")
+
+
+def _refid(text: str) -> str:
+    word = text.partition(" ")[0]
+    if not re.fullmatch(r"[0-9A-F]{8}", word):
+        raise ValueError("not eight hexadecimal digits")
+    return word
+
+
+def _leap(text: str) -> str:
+    if text not in _LEAPS:
+        raise ValueError("not a leap status")
+    return text
+
+
+def _seconds(text: str) -> float:
+    found = _SECONDS.match(text)
+    if not found:
+        raise ValueError("no seconds")
+    return -float(found[1]) if found[2] == "slow" else float(found[1])
+
+
+def _behind(text: str) -> float:
+    """Read the offset of the CSV form, which is positive for a clock that is slow."""
+    return -real(text)
+
+
+_READ: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "Reference ID": ("time.chrony.refid", _refid),
+    "Stratum": ("time.chrony.stratum", count),
+    "Leap status": ("time.chrony.leap", _leap),
+    "System time": ("time.chrony.offset", _seconds),
+    "RMS offset": ("time.chrony.rms_offset", _seconds),
+    "Root delay": ("time.chrony.root_delay", _seconds),
+    "Root dispersion": ("time.chrony.root_dispersion", _seconds),
+}
+_CSV: tuple[tuple[str, int, Callable[[str], Any]], ...] = (
+    ("time.chrony.refid", 0, _refid),
+    ("time.chrony.stratum", 2, count),
+    ("time.chrony.offset", 4, _behind),
+    ("time.chrony.rms_offset", 6, real),
+    ("time.chrony.root_delay", 10, real),
+    ("time.chrony.root_dispersion", 11, real),
+    ("time.chrony.leap", 13, _leap),
+)
+_TRACKING = tuple(name for name, _ in _READ.values())
 
 
 @fmt(
     "chronyc.tracking",
     "chronyc tracking",
     gives=(*_TRACKING, "time.chrony.error"),
-    opens=r"Reference ID\s+: [0-9A-F]{8} \(|506 Cannot talk to daemon",
+    opens=(
+        r"Reference ID\s+: [0-9A-F]{8} \(|506 Cannot talk to daemon"
+        r"|[0-9A-F]{8},[^,\s]{0,100},\d{1,2}(?:,-?[\d.]{1,24}){10},"
+        r"(?:Normal|(?:Insert|Delete) second|Not synchronised)\s*$"
+    ),
     continues=r"^[A-Z][A-Za-z ()]{3,20}\s*: ",
     ends=r"^Leap status\s+:",
     command=r"(?:^|[\s/|;&])chronyc\s+(?:-[nchv46]\s+)*tracking\b",
@@ -48,67 +93,16 @@ def chronyc_tracking(output: Output, facts: FactSink) -> None:
             return
         fields = line.split(",")
         if len(fields) == 14:
-            _csv(fields, facts, line_number)
+            for name, index, reader in _CSV:
+                facts.read(NODE, name, reader, fields[index], line_number)
             return
-        label, colon, value = line.partition(":")
+        label, colon, value = (part.strip() for part in line.partition(":"))
         if colon:
-            seen.add(label.strip())
-            _tracking_line(label.strip(), value.strip(), facts, line_number)
+            seen.add(label)
+        if colon and label in _READ:
+            facts.read(NODE, *_READ[label], value, line_number)
     if "Leap status" not in seen:
         facts.cut_off("no Leap status line", _TRACKING)
-
-
-def _tracking_line(label: str, value: str, facts: FactSink, line: int) -> None:
-    if label == "Reference ID":
-        _text(facts, "time.chrony.refid", value.split(" ", maxsplit=1)[0], r"[0-9A-F]{8}", line)
-    elif label == "Stratum":
-        _stratum(facts, value, line)
-    elif label == "Leap status":
-        _leap(facts, value, line)
-    elif label in _LABELS:
-        found = _SECONDS.match(value)
-        if found:
-            seconds = float(found[1])
-            facts.put(NODE, _LABELS[label], -seconds if found[2] == "slow" else seconds, line)
-        else:
-            facts.unparsable(NODE, _LABELS[label], value, line)
-
-
-def _csv(fields: list[str], facts: FactSink, line: int) -> None:
-    _text(facts, "time.chrony.refid", fields[0], r"[0-9A-F]{8}", line)
-    _stratum(facts, fields[2], line)
-    _leap(facts, fields[13], line)
-    for name, index, sign in (
-        ("time.chrony.offset", 4, -1),
-        ("time.chrony.rms_offset", 6, 1),
-        ("time.chrony.root_delay", 10, 1),
-        ("time.chrony.root_dispersion", 11, 1),
-    ):
-        try:
-            facts.put(NODE, name, sign * float(number(fields[index])), line)
-        except ValueError:
-            facts.unparsable(NODE, name, fields[index], line)
-
-
-def _text(facts: FactSink, name: str, value: str, pattern: str, line: int) -> None:
-    if re.fullmatch(pattern, value):
-        facts.put(NODE, name, value, line)
-    else:
-        facts.unparsable(NODE, name, value, line)
-
-
-def _stratum(facts: FactSink, value: str, line: int) -> None:
-    if re.fullmatch(r"\d{1,3}", value):
-        facts.put(NODE, "time.chrony.stratum", int(value), line)
-    else:
-        facts.unparsable(NODE, "time.chrony.stratum", value, line)
-
-
-def _leap(facts: FactSink, value: str, line: int) -> None:
-    if value in _LEAPS:
-        facts.put(NODE, "time.chrony.leap", value, line)
-    else:
-        facts.unparsable(NODE, "time.chrony.leap", value, line)
 
 
 _SOURCE = re.compile(r"^([\^=#])([*+?x~-])\s+(\S{1,100})\s+(\d{1,2})\s+(-?\d{1,3})\s+([0-7]{1,3})\s")
@@ -119,8 +113,11 @@ _SOURCE_CSV = re.compile(r"^([\^=#]),([*+?x~-]),([^,]{1,100}),(\d{1,2}),(-?\d{1,
     "chronyc.sources",
     "chronyc sources",
     gives=("time.chrony.sources",),
-    opens=r"MS Name/IP address\s+Stratum Poll Reach|(?:210 )?Number of sources = \d",
-    continues=r"^(?:={20,}|[\^=#][*+?x~-]\s|MS Name/IP)",
+    opens=(
+        r"MS Name/IP address\s+Stratum Poll Reach|(?:210 )?Number of sources = \d"
+        r"|[\^=#],[*+?x~-],[^,\s]{1,100},\d{1,2},-?\d{1,3},\d{1,3},\d{1,10}(?:,-?[\d.]{1,24}){3}\s*$"
+    ),
+    continues=r"^(?:={20,}|[\^=#],?[*+?x~-][\s,]|MS Name/IP)",
     command=r"(?:^|[\s/|;&])chronyc\s+(?:-[nchv46]\s+)*sources\b",
 )
 def chronyc_sources(output: Output, facts: FactSink) -> None:
@@ -138,20 +135,26 @@ def chronyc_sources(output: Output, facts: FactSink) -> None:
         facts.put(NODE, "time.chrony.sources", tuple(sources), first or output.first_line)
 
 
+_ACTIVITY_CSV = re.compile(r"(\d{1,5}),(\d{1,5}),\d{1,5},\d{1,5},(\d{1,5})\s*$")  # two are bursts
+
+
 @fmt(
     "chronyc.activity",
     "chronyc activity",
     gives=("time.chrony.activity",),
     opens=r"\d{1,5} sources online\s*$|200 OK\s*$",
-    continues=r"^\d{1,5} sources? ",
+    continues=r"^\d{1,5} sources? |^\d{1,5}(?:,\d{1,5}){4}\s*$",
     command=r"(?:^|[\s/|;&])chronyc\s+(?:-[nchv46]\s+)*activity\b",
 )
 def chronyc_activity(output: Output, facts: FactSink) -> None:
-    """Read the counts; online only means "not marked offline", not reachable."""
+    """Read the counts; online only means "not marked offline", not reachable. The CSV is known by its command only."""
     counts, first = {}, 0
     for line_number, line in enumerate(output.lines, output.first_line):
         found = re.match(r"(\d{1,5}) sources? (online|offline|with unknown address)", line[:100])
-        if found:
+        if fields := _ACTIVITY_CSV.match(line[:100]):
+            first = first or line_number
+            counts = {"online": int(fields[1]), "offline": int(fields[2]), "unknown": int(fields[3])}
+        elif found:
             first = first or line_number
             counts[found[2].replace("with unknown address", "unknown")] = int(found[1])
     if counts:

@@ -24,7 +24,7 @@ from typing import Any
 from hwcheck.evidence import Output
 from hwcheck.facts import NODE, Reason
 from hwcheck.parse.format import fmt
-from hwcheck.parse.json_document import load_document
+from hwcheck.parse.json_document import line_with, load_document
 from hwcheck.parse.matrix import NOT_INITIALIZED
 from hwcheck.parse.sink import FactSink
 
@@ -142,9 +142,7 @@ def _records(value: Any) -> Iterable[dict[str, Any]]:
 
 def _json_test(test: dict[str, Any], output: Output) -> _Test:
     name = str(test.get("name", ""))[:80]
-    wanted = json.dumps(name)
-    line = next((output.first_line + i for i, text in enumerate(output.lines) if wanted in text), output.first_line)
-    found = _Test(name, line)
+    found = _Test(name, line_with(output, json.dumps(name)))
     for result in _records(test.get("results")):
         outcome = _WORDS.get(str(result.get("status", "")).strip().lower())
         if outcome is None:

@@ -19,7 +19,7 @@ from typing import Any
 from hwcheck.evidence import Output
 from hwcheck.facts import NODE, gpu_at, pci_address
 from hwcheck.parse.format import fmt
-from hwcheck.parse.json_document import load_document
+from hwcheck.parse.json_document import line_with, load_document
 from hwcheck.parse.matrix import note_names
 from hwcheck.parse.sink import FactSink
 
@@ -64,7 +64,7 @@ def dcgm_health_json(output: Output, facts: FactSink) -> None:
     overall = body.get("Overall Health") if isinstance(body, dict) else None
     if not isinstance(overall, dict):
         return
-    line = next((i for i, text in enumerate(output.lines) if '"Overall Health"' in text), 0) + output.first_line
+    line = line_with(output, '"Overall Health"')
     if isinstance(overall.get("value"), str):
         facts.put(NODE, "dcgm.health", overall["value"].strip()[:20], line)
     listed = _flat(overall.get("children"))

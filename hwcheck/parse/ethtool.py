@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from hwcheck.evidence import Output
-from hwcheck.facts import Reason, Subject, pci_address, quantity
+from hwcheck.facts import Reason, Subject, count, pci_address, quantity
 from hwcheck.facts.names.rdma import NET_COUNTERS
 from hwcheck.parse import port_words as words
 from hwcheck.parse.format import fmt
@@ -22,6 +22,7 @@ from hwcheck.parse.sink import FactSink
 _NAME = re.compile(r"([\w.:@-]{1,32})\s*$")
 _HEAD = re.compile(r"^\s*(?:Settings|Pause parameters) for ([\w.:@-]{1,32}):\s*$")
 _PAIR = re.compile(r"^\s*([\w() -]{2,60}):[ \t]*(\S.*)?$")
+_MODE = re.compile(r"\b(\d{2,7})base")
 _FIRMWARE = re.compile(r"^(\S{1,32})(?: \((\w{1,32})\))?$")
 
 
@@ -45,28 +46,34 @@ def _on(text: str) -> bool:
     command=r"(?:^|[\s/|;&])ethtool\s+[\w.:@]+\s*$",
 )
 def parse_ethtool(output: Output, facts: FactSink) -> None:
-    """Read speed, duplex and link of one or more interfaces."""
+    """Read speed, duplex and link of one or more interfaces, and the fastest mode each supports."""
     netdev = _netdev(output)
+    modes: list[float] = []
     for index, text in enumerate(output.lines):
         line = output.first_line + index
         if match := _HEAD.match(text):
-            netdev = Subject("netdev", match[1])
+            netdev, modes = Subject("netdev", match[1]), []
             continue
         match = _PAIR.match(text)
+        listed = [int(mode) / 1000 for mode in _MODE.findall(text[:400])]
         if match is None:
+            modes = modes and [max([*modes, *listed])]
             continue
         key, told = match[1].strip(), (match[2] or "").strip()
+        if modes:  # the next key: the list is whole
+            facts.put(netdev, "net.speed_max", max(modes), line - 1)
+        modes = listed if key == "Supported link modes" else []
         name = {"Speed": "net.speed", "Duplex": "net.duplex", "Link detected": "net.link"}.get(key)
         if name is None:
             continue
         if told.startswith("Unknown!"):
             facts.missing(netdev, name, Reason.ABSENT, told[:40], line)
         elif name == "net.link":
-            words.put_read(facts, netdev, name, lambda one: _on(one.split(" ")[0]), told, line)
+            facts.read(netdev, name, lambda one: _on(one.split(" ")[0]), told, line)
         elif name == "net.speed":
-            words.put_read(facts, netdev, name, lambda one: quantity(one, "Gb/s"), told, line)
+            facts.read(netdev, name, lambda one: quantity(one, "Gb/s"), told, line)
         else:
-            words.put_read(facts, netdev, name, words.short, told, line)
+            facts.read(netdev, name, words.short, told, line)
 
 
 @fmt(
@@ -88,13 +95,13 @@ def parse_driver(output: Output, facts: FactSink) -> None:
     if not output.command and pci_address(bus):
         netdev = Subject("netdev", pci_address(bus) or bus)
     if bus:
-        words.put_read(facts, netdev, "net.bus", lambda one: pci_address(one) or words.short(one), bus, line)
+        facts.read(netdev, "net.bus", lambda one: pci_address(one) or words.short(one), bus, line)
     if "driver" in pairs:
-        words.put_read(facts, netdev, "net.driver", words.short, *pairs["driver"])
+        facts.read(netdev, "net.driver", words.short, *pairs["driver"])
     firmware, line = pairs.get("firmware-version", ("", 0))
     match = _FIRMWARE.match(firmware)
     if match:
-        words.put_read(facts, netdev, "net.firmware", words.short, match[1], line)
+        facts.read(netdev, "net.firmware", words.short, match[1], line)
         if match[2]:
             facts.put(netdev, "net.psid", match[2], line)
 
@@ -115,7 +122,7 @@ def parse_pause(output: Output, facts: FactSink) -> None:
         if match := _HEAD.match(text):
             netdev = Subject("netdev", match[1])
         elif (match := _PAIR.match(text)) and match[1] in ("RX", "TX"):
-            words.put_read(facts, netdev, f"net.pause.{match[1].lower()}", _on, (match[2] or "").strip(), line)
+            facts.read(netdev, f"net.pause.{match[1].lower()}", _on, (match[2] or "").strip(), line)
 
 
 @fmt(
@@ -133,4 +140,4 @@ def parse_statistics(output: Output, facts: FactSink) -> None:
     for index, text in enumerate(output.lines):
         key, _, told = text.strip().partition(":")
         if key in known:
-            words.put_read(facts, netdev, f"net.counter.{key}", words.count, told, output.first_line + index)
+            facts.read(netdev, f"net.counter.{key}", count, told, output.first_line + index)

@@ -28,7 +28,7 @@ from typing import Any
 from hwcheck.evidence import Output
 from hwcheck.facts import NODE, Subject, pci_address
 from hwcheck.parse.format import fmt
-from hwcheck.parse.log_groups import Groups, put_records
+from hwcheck.parse.log_groups import Groups, put_log, put_records
 from hwcheck.parse.log_prefix import clock
 from hwcheck.parse.sink import FactSink
 
@@ -140,10 +140,5 @@ class FabricManagerLog:
     rank=60,
 )
 def parse_fabric_manager_log(output: Output, facts: FactSink) -> None:
-    """Put the facts of a log that the reader has fed line by line, or read one that is in memory."""
-    log = output.digest
-    if not isinstance(log, FabricManagerLog):
-        log = FabricManagerLog()
-        for number, text in enumerate(output.lines, output.first_line):
-            log.feed(text, number)
-    log.finish(facts)
+    """Put what the Fabric Manager log holds."""
+    put_log(output, facts, FabricManagerLog)

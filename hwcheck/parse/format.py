@@ -30,6 +30,8 @@ class Digest(Protocol):
 @dataclass(frozen=True, slots=True)
 class Format:
     """
+    The text form of one tool: how it is recognised, what it can give, and its parser.
+
     Attributes:
         kind: id, also of the source in a manifest: ``nvidia-smi.q``, ``ibstat``.
         title: what a person calls it: ``nvidia-smi -q``.
@@ -63,7 +65,7 @@ class Format:
 FORMATS: dict[str, Format] = {}
 
 
-def fmt(  # noqa: PLR0913 - a declaration; each is a keyword
+def fmt(
     kind: str,
     title: str,
     *,

@@ -54,7 +54,9 @@ class GpuBlock:
         """Write everything read as facts of this GPU; a value the device failed to give is a fact of its own too."""
         for name, (_, value, line) in self._read.items():
             facts.put(gpu, name, value, line)
-        broken = [(v.detail, n) for _, v, n in self._read.values() if isinstance(v, Missing) and v.reason is Reason.FAILED]
+        broken = [
+            (v.detail, n) for _, v, n in self._read.values() if isinstance(v, Missing) and v.reason is Reason.FAILED
+        ]
         if broken:
             facts.put(gpu, "gpu.access_error", *broken[0])
 

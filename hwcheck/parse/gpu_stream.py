@@ -16,7 +16,7 @@ import re
 from typing import Any
 
 from hwcheck.evidence import Output
-from hwcheck.facts import number
+from hwcheck.facts import real
 from hwcheck.parse.format import fmt
 from hwcheck.parse.matrix import GPUS_MAX, Namer, note_names
 from hwcheck.parse.sink import FactSink
@@ -72,7 +72,7 @@ def gpu_stream(output: Output, facts: FactSink) -> None:
 
 def _take(row: re.Match[str], by_gpu: dict[int, tuple[float, float, int]], line: int) -> None:
     try:
-        value, share = float(number(row[5])), float(number(row[6]))
+        value, share = real(row[5]), real(row[6])
     except ValueError:
         return
     gpu = int(row[3])

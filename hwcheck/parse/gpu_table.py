@@ -89,7 +89,7 @@ def _flag(text: str) -> bool:
 
 
 def _text(text: str) -> str:
-    if len(text) > 120 or not text.isprintable():  # noqa: PLR2004 - no product name or version is as long
+    if len(text) > 120 or not text.isprintable():
         raise ValueError(f"not a plain text: {text[:40]!r}")
     return text.strip()
 
@@ -140,11 +140,17 @@ def _watts(value: int) -> float:
     return int(value) / 1000
 
 
-def _named(*names: str) -> Callable[[int], str]:
-    def read(value: int) -> str:
+def _said(text: str) -> Any:
+    return text or Missing(Reason.ABSENT, "empty")
+
+
+def _named(*names: str) -> Callable[[int], Any]:
+    """Name an enum value; ``N/A`` is the one for "there is none"."""
+
+    def read(value: int) -> Any:
         if not 0 <= value < len(names):
             raise ValueError(f"unknown enum value {value}")
-        return names[value]
+        return names[value] if names[value] != "N/A" else Missing(Reason.ABSENT, "N/A")
 
     return read
 
@@ -203,7 +209,12 @@ def _counter(name: str, q: str, xml: str, csv: str, field_id: str) -> GpuFact:
 
 def _ecc(age: str) -> list[GpuFact]:
     """The ECC counters of one age: volatile (since driver load) or aggregate (life of the board)."""
-    prefix, q, xml, counter = f"gpu.ecc.{age}", f"ECC Errors/{age.title()}", f"ecc_errors/{age}", f"NVML_{age.upper()}_ECC"
+    prefix, q, xml, counter = (
+        f"gpu.ecc.{age}",
+        f"ECC Errors/{age.title()}",
+        f"ecc_errors/{age}",
+        f"NVML_{age.upper()}_ECC",
+    )
     bad = f"ecc.errors.uncorrected.{age}"
     good = f"ecc.errors.corrected.{age}"
 
@@ -248,7 +259,9 @@ def _banks(name: str) -> GpuFact:
 
 
 def _clock(name: str, q: str, xml: str, csv: str, call: str, domain: str) -> GpuFact:
-    return GpuFact(f"gpu.clocks.{name}", _whole_in("MHz"), (q,), (xml,), (csv,), _call(call, "", f"NVML_CLOCK_{domain}"))
+    return GpuFact(
+        f"gpu.clocks.{name}", _whole_in("MHz"), (q,), (xml,), (csv,), _call(call, "", f"NVML_CLOCK_{domain}")
+    )
 
 
 def _power(name: str, q: str, xml: str, csv: tuple[str, ...], nvml: Nvml | None, *old: str) -> GpuFact:
@@ -256,8 +269,16 @@ def _power(name: str, q: str, xml: str, csv: tuple[str, ...], nvml: Nvml | None,
     return GpuFact(
         f"gpu.power.{name}",
         _in("W"),
-        (f"GPU Power Readings/{q}", f"Power Readings/{q}", *(f"{s}/{o}" for o in old for s in ("GPU Power Readings", "Power Readings"))),
-        (f"gpu_power_readings/{xml}", f"power_readings/{xml}", "gpu_power_readings/power_draw" if name == "draw" else f"power_readings/{xml}"),
+        (
+            f"GPU Power Readings/{q}",
+            f"Power Readings/{q}",
+            *(f"{s}/{o}" for o in old for s in ("GPU Power Readings", "Power Readings")),
+        ),
+        (
+            f"gpu_power_readings/{xml}",
+            f"power_readings/{xml}",
+            "gpu_power_readings/power_draw" if name == "draw" else f"power_readings/{xml}",
+        ),
         csv,
         nvml,
     )
@@ -266,7 +287,11 @@ def _power(name: str, q: str, xml: str, csv: tuple[str, ...], nvml: Nvml | None,
 _info = "nvmlDeviceGetGpuFabricInfoV"
 _virtual = _named("None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA")
 _states = _named("N/A", "Not Started", "In Progress", "Completed")
-_recovery = _named("None", "Reset", "Reboot", "Drain P2P", "Drain and Reset")
+_recovery = _named(
+    "None", "Reset", "Reboot", "Drain P2P", "Drain and Reset", "Recover IMEX Domain", "Bus Reset", "System Reboot"
+)
+_ARCHITECTURES = {7: "Ampere", 8: "Ada", 9: "Hopper", 10: "Blackwell"}
+_FIELD, _MODULE = "nvmlDeviceGetFieldValues", "NVML_POWER_SCOPE_MODULE"
 
 
 def _status(code: int) -> str:
@@ -280,14 +305,15 @@ _IDENTITY = [
     GpuFact("gpu.serial", _text, ("Serial Number",), ("serial",), ("serial", "gpu_serial"),
             _call("nvmlDeviceGetSerial")),
     GpuFact("gpu.name", _text, ("Product Name",), ("product_name",), ("name", "gpu_name"), _call("nvmlDeviceGetName")),
-    GpuFact("gpu.architecture", _text, ("Product Architecture",), ("product_architecture",)),
+    GpuFact("gpu.architecture", _text, ("Product Architecture",), ("product_architecture",), (),
+            _call("nvmlDeviceGetArchitecture", read=_ARCHITECTURES.__getitem__)),
     GpuFact("gpu.part_number", _text, ("Board Part Number",), ("board_part_number",), (),
             _call("nvmlDeviceGetBoardPartNumber")),
     GpuFact("gpu.gpu_part_number", _text, ("GPU Part Number",), ("gpu_part_number",)),
     GpuFact("gpu.vbios", _text, ("VBIOS Version",), ("vbios_version",), ("vbios_version",),
             _call("nvmlDeviceGetVbiosVersion")),
-    GpuFact("gpu.inforom", _text, ("Inforom Version/Image Version",), ("inforom_version/img_version",), ("inforom.img",),
-            _call("nvmlDeviceGetInforomImageVersion")),
+    GpuFact("gpu.inforom", _text, ("Inforom Version/Image Version",), ("inforom_version/img_version",),
+            ("inforom.img",), _call("nvmlDeviceGetInforomImageVersion")),
     GpuFact("gpu.gsp_firmware", _text, ("GSP Firmware Version",), ("gsp_firmware_version",), (),
             _call("nvmlDeviceGetGspFirmwareVersion")),
     GpuFact("gpu.pci.device_id", pci_id, ("PCI/Device Id",), ("pci/pci_device_id",), ("pci.device_id",),
@@ -297,7 +323,8 @@ _IDENTITY = [
     GpuFact("gpu.module_id", _whole(), ("Platform Info/Module Id", "Module ID", "Module Id"),
             ("platformInfo/module_id", "module_id"), ("platform.module_id",), _call("nvmlDeviceGetModuleId")),
     GpuFact("gpu.platform.chassis_serial", _text, ("Platform Info/Chassis Serial Number",),
-            ("platformInfo/chassis_serial_number",), ("platform.chassis_serial_number",)),
+            ("platformInfo/chassis_serial_number",), ("platform.chassis_serial_number",),
+            _call("nvmlDeviceGetPlatformInfo", "chassisSerialNumber", read=_said)),
     GpuFact("gpu.platform.slot", _whole(), ("Platform Info/Slot Number",), ("platformInfo/slot_number",),
             (), _call("nvmlDeviceGetPlatformInfo", "slotNumber")),
     GpuFact("gpu.platform.tray", _whole(), ("Platform Info/Tray Index",), ("platformInfo/tray_index",),
@@ -313,9 +340,11 @@ _MODES = [
     GpuFact("gpu.virtualization_mode", _text, ("GPU Virtualization Mode/Virtualization Mode",),
             ("gpu_virtualization_mode/virtualization_mode",), (),
             _call("nvmlDeviceGetVirtualizationMode", read=_virtual)),
-    GpuFact("gpu.driver_model", _text, ("Driver Model/Current",), ("driver_model/current_dm",), ("driver_model.current",)),
+    GpuFact("gpu.driver_model", _text, ("Driver Model/Current",), ("driver_model/current_dm",),
+            ("driver_model.current",)),
     GpuFact("gpu.compute_mode", _text, ("Compute Mode",), ("compute_mode",), ("compute_mode",),
-            _call("nvmlDeviceGetComputeMode", read=_named("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"))),
+            _call("nvmlDeviceGetComputeMode",
+                  read=_named("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"))),
     GpuFact("gpu.c2c.mode", _flag, ("GPU C2C Mode",), ("c2c_mode",), ("c2c.mode",),
             _call("nvmlDeviceGetC2cModeInfoV", "isC2cEnabled", read=bool)),
     GpuFact("gpu.mig.mode", _flag, ("MIG Mode/Current",), ("mig_mode/current_mig",), ("mig.mode.current",),
@@ -325,9 +354,10 @@ _MODES = [
     GpuFact("gpu.recovery_action", _text, ("GPU Recovery Action",), ("gpu_recovery_action",), ("gpu_recovery_action",),
             _call("nvmlDeviceGetFieldValues", "", "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", read=_recovery)),
     GpuFact("gpu.reset_required", _flag, ("GPU Reset Status/Reset Required",), ("gpu_reset_status/reset_required",),
-            ("reset_status.reset_required",)),
+            ("reset_status.reset_required",), _call(_FIELD, "", "NVML_FI_DEV_RESET_STATUS", read=bool)),
     GpuFact("gpu.drain_recommended", _flag, ("GPU Reset Status/Drain and Reset Recommended",),
-            ("gpu_reset_status/drain_and_reset_recommended",), ("reset_status.drain_and_reset_recommended",)),
+            ("gpu_reset_status/drain_and_reset_recommended",), ("reset_status.drain_and_reset_recommended",),
+            _call(_FIELD, "", "NVML_FI_DEV_DRAIN_AND_RESET_STATUS", read=bool)),
     GpuFact("gpu.performance_state", _text, ("Performance State",), ("performance_state",), ("pstate",),
             _call("nvmlDeviceGetPerformanceState", read=lambda value: f"P{value}")),
     GpuFact("gpu.utilization", _whole("%"), ("Utilization/GPU", "Utilization/Gpu"), ("utilization/gpu_util",),
@@ -360,7 +390,8 @@ _MEMORY = [
             _call("nvmlDeviceGetRepairStatus", "bChannelRepairPending", read=bool)),
     GpuFact("gpu.repair.tpc_pending", _flag, ("ECC Errors/TPC Repair Pending",), ("ecc_errors/tpc_repair_pending",), (),
             _call("nvmlDeviceGetRepairStatus", "bTpcRepairPending", read=bool)),
-    GpuFact("gpu.repair.unrepairable", _flag, ("ECC Errors/Unrepairable Memory",), ("ecc_errors/unrepairable_memory",)),
+    GpuFact("gpu.repair.unrepairable", _flag, ("ECC Errors/Unrepairable Memory",), ("ecc_errors/unrepairable_memory",),
+            (), _call("nvmlDeviceGetUnrepairableMemoryFlag_v1", "bUnrepairableMemory", read=bool)),
     GpuFact("gpu.retired.pending", _flag, ("Retired Pages/Pending Page Blacklist",),
             ("retired_pages/pending_retirement",), ("retired_pages.pending",)),
     GpuFact("gpu.remap.corrected", _whole(), ("Remapped Rows/Correctable Error",), ("remapped_rows/remapped_row_corr",),
@@ -386,6 +417,9 @@ _HEAT_AND_POWER = [
     GpuFact("gpu.temperature.memory", _whole_in("C"), ("Temperature/Memory Current Temp",),
             ("temperature/memory_temp",), ("temperature.memory",),
             _call("nvmlDeviceGetFieldValues", "", "NVML_FI_DEV_MEMORY_TEMP")),
+    GpuFact("gpu.temperature.memory_max", _whole_in("C"), ("Temperature/Memory Max Operating Temp",),
+            ("temperature/gpu_temp_max_mem_threshold",), (),
+            _call("nvmlDeviceGetTemperatureThreshold", "", "NVML_TEMPERATURE_THRESHOLD_MEM_MAX")),
     _power("draw", "Average Power Draw", "average_power_draw", ("power.draw.average", "power.draw"),
            _call("nvmlDeviceGetFieldValues", "", "NVML_FI_DEV_POWER_AVERAGE", read=_watts), "Power Draw"),
     _power("limit", "Current Power Limit", "current_power_limit", ("enforced.power.limit", "power.limit"),
@@ -397,9 +431,11 @@ _HEAT_AND_POWER = [
     _power("min", "Min Power Limit", "min_power_limit", ("power.min_limit",), _call(_LIMITS, "min", read=_watts)),
     _power("max", "Max Power Limit", "max_power_limit", ("power.max_limit",), _call(_LIMITS, "max", read=_watts)),
     GpuFact("gpu.module_power.limit", _in("W"), ("Module Power Readings/Current Power Limit",),
-            ("module_power_readings/current_power_limit",), ("module.enforced.power.limit", "module.power.limit")),
+            ("module_power_readings/current_power_limit",), ("module.enforced.power.limit", "module.power.limit"),
+            _call(_FIELD, "", "NVML_FI_DEV_POWER_CURRENT_LIMIT", _MODULE, read=_watts)),
     GpuFact("gpu.module_power.default", _in("W"), ("Module Power Readings/Default Power Limit",),
-            ("module_power_readings/default_power_limit",), ("module.power.default_limit",)),
+            ("module_power_readings/default_power_limit",), ("module.power.default_limit",),
+            _call(_FIELD, "", "NVML_FI_DEV_POWER_DEFAULT_LIMIT", _MODULE, read=_watts)),
 ]  # fmt: skip
 
 _now, _max = "nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo"
@@ -415,11 +451,13 @@ _CLOCKS = [
     _clock("default_graphics", "Default Applications Clocks/Graphics", "default_applications_clocks/graphics_clock",
            "clocks.default_applications.graphics", "nvmlDeviceGetDefaultApplicationsClock", "GRAPHICS"),
     _reason("idle", "Idle", "gpu_idle", "gpu_idle", "0x1"),
-    _reason("applications", "Applications Clocks Setting", "applications_clocks_setting", "applications_clocks_setting", "0x2"),
+    _reason("applications", "Applications Clocks Setting", "applications_clocks_setting",
+            "applications_clocks_setting", "0x2"),
     _reason("sw_power_cap", "SW Power Cap", "sw_power_cap", "sw_power_cap", "0x4"),
     _reason("hw_slowdown", "HW Slowdown", "hw_slowdown", "hw_slowdown", "0x8"),
     _reason("hw_thermal", "HW Slowdown/HW Thermal Slowdown", "hw_thermal_slowdown", "hw_thermal_slowdown", "0x40"),
-    _reason("hw_power_brake", "HW Slowdown/HW Power Brake Slowdown", "hw_power_brake_slowdown", "hw_power_brake_slowdown", "0x80"),
+    _reason("hw_power_brake", "HW Slowdown/HW Power Brake Slowdown", "hw_power_brake_slowdown",
+            "hw_power_brake_slowdown", "0x80"),
     _reason("sync_boost", "Sync Boost", "sync_boost", "sync_boost", "0x10"),
     _reason("sw_thermal", "SW Thermal Slowdown", "sw_thermal_slowdown", "sw_thermal_slowdown", "0x20"),
     _counter("sw_power_cap", "SW Power Capping", "sw_power_cap", "sw_power_cap",
@@ -464,7 +502,8 @@ _FABRIC = [
     GpuFact("gpu.fabric.cluster", _text, ("Fabric/ClusterUUID", "Fabric/Cluster UUID"), ("fabric/clusterUuid",),
             ("fabric.clusterUuid",), _call(_info, "clusterUuid")),
     GpuFact("gpu.fabric.health", _text, ("Fabric/Health/Summary",), ("fabric/health/summary",),
-            ("fabric.health.summary",), _call(_info, "healthSummary", read=_named("N/A", "Healthy", "Unhealthy", "Limited Capacity"))),
+            ("fabric.health.summary",),
+            _call(_info, "healthSummary", read=_named("N/A", "Healthy", "Unhealthy", "Limited Capacity"))),
     GpuFact("gpu.fabric.bandwidth", _text, ("Fabric/Health/Bandwidth",), ("fabric/health/bandwidth",),
             ("fabric.health.bandwidth",), _call(_info, "healthMask", read=_bits(0, 2, "Degraded", "Full"))),
     GpuFact("gpu.fabric.route_recovery", _flag, ("Fabric/Health/Route Recovery in progress",),
@@ -482,6 +521,12 @@ _FABRIC = [
 GPU_FACTS: tuple[GpuFact, ...] = (
     *_IDENTITY, *_MODES, *_MEMORY, *_HEAT_AND_POWER, *_CLOCKS, *_PCIE, *_FABRIC,
 )  # fmt: skip
+
+NVML_FACTS: tuple[GpuFact, ...] = (
+    GpuFact("hbm.bus_width", _whole(), nvml=_call("nvmlDeviceGetMemoryBusWidth")),
+    GpuFact("topo.gpu_numa", _whole(), nvml=_call("nvmlDeviceGetNumaNodeId")),
+)
+"""Facts that no listing of nvidia-smi -q has; other tools print them."""
 
 NODE_FIELDS = {
     # fact: (-q key, XML tag, CSV column, NVML call)
@@ -519,4 +564,3 @@ def read_text(row: GpuFact, text: str) -> Any:
         return float(value) if NAMES[row.name].type is float else value
     except (ValueError, OverflowError):
         return Missing(Reason.UNPARSABLE, f"not understood: {text.strip()[:60]!r}")
-

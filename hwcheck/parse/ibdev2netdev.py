@@ -13,6 +13,7 @@ import re
 
 from hwcheck.evidence import Output
 from hwcheck.facts import Reason, Subject, port
+from hwcheck.parse import port_words as words
 from hwcheck.parse.format import fmt
 from hwcheck.parse.sink import FactSink
 
@@ -35,6 +36,7 @@ _OPENS = r"\s*(?:[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d\s+)?[\w.:-]{1,64}\s.{0,
 )
 def parse_ibdev2netdev(output: Output, facts: FactSink) -> None:
     """Read the lines; each stands alone."""
+    ports = words.Ports(facts)
     for index, text in enumerate(output.lines):
         line = output.first_line + index
         match = _PLAIN.match(text) or _LINE.match(text)
@@ -47,6 +49,9 @@ def parse_ibdev2netdev(output: Output, facts: FactSink) -> None:
             facts.put(subject, "rdma.port.netdev", target[1], line)
             facts.put(subject, "rdma.port.netdev_up", target[2] == "Up", line)
             facts.put(Subject("netdev", target[1]), "net.rdma_port", subject.id, line)
+            ports.note(subject, "rdma.port.netdev", target[1])
+            ports.note(subject, "rdma.port.netdev_up", target[2] == "Up")
         else:
             facts.unparsable(subject, "rdma.port.netdev", match[3], line)
             facts.unparsable(subject, "rdma.port.netdev_up", match[3], line)
+    ports.close()

@@ -54,6 +54,7 @@ def parse_ibstatus(output: Output, facts: FactSink) -> None:
                 ports.put_rate(subject, told, line)
             elif match[1] in _READ:
                 ports.put(subject, *_READ[match[1]], told, line)
+    ports.close()
     if not complete:
         facts.cut_off("ibstatus ends in the middle of a port", _GIVES)
 

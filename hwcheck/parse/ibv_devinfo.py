@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from hwcheck.evidence import Output
-from hwcheck.facts import Subject, port
+from hwcheck.facts import Subject, count, port
 from hwcheck.parse import port_words as words
 from hwcheck.parse.format import fmt
 from hwcheck.parse.sink import FactSink
@@ -24,7 +24,7 @@ _GID = re.compile(r"^\s*GID\[\s*(\d{1,4})\]:\s*([0-9a-fA-F:.]{2,45})(?:,\s*(RoCE
 
 
 def _mtu(text: str) -> int:
-    return words.count(text.partition("(")[0])
+    return count(text.partition("(")[0])
 
 
 _OF_DEVICE = {

@@ -1,9 +1,10 @@
 """
 The IMEX domain: nodes, who is connected to whom, and error lines of its log.
 
-Source: ``nvidia-imex-ctl -N`` of branches 550 to 595 (older ones print no version column), also shortened by hand to
-``Node #0 * 10.0.0.1 * READY C``; ``/var/log/nvidia-imex.log``.
-Shape: ``imex.nodes``, ``imex.matrix``, ``imex.domain_state`` and ``imex.log_errors`` of the node.
+Source: ``nvidia-imex-ctl -q`` (one word, the state of this node's daemon); ``nvidia-imex-ctl -N`` of branches 550 to
+595 (older ones print no version column), also shortened by hand to ``Node #0 * 10.0.0.1 * READY C``;
+``/var/log/nvidia-imex.log``.
+Shape: ``imex.state``, ``imex.nodes``, ``imex.matrix``, ``imex.domain_state`` and ``imex.log_errors`` of the node.
 Units: none.
 Missing: rows of the matrix that do not fit the node list are unparsable. The legend holds the words ``Invalid`` and
 ``Version mismatch`` in every healthy output, so only node lines and matrix rows are read.
@@ -66,6 +67,26 @@ def imex_ctl(output: Output, facts: FactSink) -> None:
         facts.put(NODE, "imex.matrix", tuple(rows), first)
     if any("From\\To" in line[:200] for line in output.lines) and not (state and len(rows) == len(nodes)):
         facts.cut_off(f"{len(nodes)} nodes, {len(rows)} rows of the matrix, no end", _GIVES)
+
+
+_STATE = re.compile(r"^\s*([A-Za-z][A-Za-z_]{1,30}(?: [A-Za-z_]{2,20}){0,2})\s*$")
+
+
+@fmt(
+    "nvidia-imex-ctl.q",
+    "nvidia-imex-ctl -q",
+    gives=("imex.state",),
+    continues=r"\s*[A-Za-z][A-Za-z_ ]{1,60}\s*$",
+    command=r"(?:^|[\s/|;&])nvidia-imex-ctl\s+(?:-\S+\s+)*-q\b",
+)
+def imex_state(output: Output, facts: FactSink) -> None:
+    """Read the one word; two lines of words are no answer of this tool."""
+    told = [(number, line) for number, line in enumerate(output.lines, output.first_line) if line.strip()]
+    match = _STATE.match(told[0][1][:200]) if len(told) == 1 else None
+    if match is not None:
+        facts.put(NODE, "imex.state", match[1].upper().replace("_", " "), told[0][0])
+    elif told:
+        facts.unparsable(NODE, "imex.state", told[0][1], told[0][0])
 
 
 @fmt(

@@ -9,6 +9,11 @@ from hwcheck.evidence import Output
 from hwcheck.parse.sink import FactSink
 
 
+def line_with(output: Output, text: str) -> int:
+    """Return the line of the file where this text first stands; the first one where it does not."""
+    return next((index for index, line in enumerate(output.lines) if text in line), 0) + output.first_line
+
+
 def load_document(output: Output, facts: FactSink, gives: tuple[str, ...]) -> dict[str, Any]:
     """Read a JSON document, passing over text in front; {} and a gap when it ends early or is none."""
     text = output.text

@@ -26,9 +26,10 @@ from hwcheck.facts import NODE, Reason, Subject, gpu_at
 from hwcheck.facts import pci_address as _pci_address
 from hwcheck.parse.format import fmt
 from hwcheck.parse.kernel_rules import ADDRESS, INTEREST, event_of
-from hwcheck.parse.log_groups import Groups, put_records
+from hwcheck.parse.log_groups import Groups, put_log, put_records
 from hwcheck.parse.log_meaning import Spread, asked_for, is_before
-from hwcheck.parse.log_prefix import KERNEL_LINE, clock, split_prefix
+from hwcheck.parse.log_openers import OPENS, SIGNATURE
+from hwcheck.parse.log_prefix import ANYWHERE, clock, from_journal, split_prefix
 from hwcheck.parse.sink import FactSink
 from hwcheck.parse.xid_lines import read_sxid, read_xid
 
@@ -72,6 +73,7 @@ class KernelLog:
         self._gpus: dict[str, dict[str, tuple[str, int]]] = {}
         self._gpu = ""
         self._limited: set[str] = set()
+        self._unsupported = ""
 
     def feed(self, text: str, line: int) -> None:
         """
@@ -85,7 +87,9 @@ class KernelLog:
         self._last = text
         if self._lines == 1:
             self._first = text
-        if INTEREST.search(text) is None:
+        if text.startswith("{") and (entry := from_journal(text)) is not None:
+            text = entry
+        if INTEREST.search(text, 0, _MESSAGE_LENGTH + 200) is None:
             if self._lines == 1 and (denied := _DENIED.match(text)):
                 self._denied = denied[1], line
             return
@@ -135,7 +139,7 @@ class KernelLog:
             self._cut = self._cut or (message, line)
             return
         key = (read.code, read.unit, read.fatal, read.link, read.action)
-        record = self._xids.again(address, key, time) or self._xids.add(
+        record = self._xids.again(address, key, time, line) or self._xids.add(
             address, key, time, line, message.strip(),
             code=read.code, unit=read.unit, fatal=read.fatal, link=read.link, words=read.words,
             action=read.action, pid=read.pid, name=read.name,
@@ -173,6 +177,10 @@ class KernelLog:
         kind, device, detail = event
         if kind == "nvrm.off_bus" and ((pci_address(device) or device), 79) in self._spread:
             return  # the words of an Xid 79 that was told already
+        if kind == "nvrm.unsupported":
+            if device or detail:
+                self._unsupported = device  # the GPU stands in the first line of the message
+            device = self._unsupported
         if kind == "nvrm.gsp_limited":
             self._limited.add(pci_address(device) or device)
         record = self._events.add(
@@ -257,23 +265,26 @@ def _reach(window: dict[str, Any]) -> tuple[int, int]:
     "kernel.log",
     "kernel log (dmesg, journalctl -k, syslog)",
     gives=GIVES,
-    opens=(
-        KERNEL_LINE + r"|\s{0,40}NVRM: |nvidia-(?:nvswitch\d{0,3}|nvlink|peermem|modeset|uvm):? "
-        rf"|mlx5_core {ADDRESS}|(?:pcieport|nvidia|nvme) {ADDRESS}: |EDAC MC\d|mce: |\{{\d+\}}\[Hardware Error\]"
-        r"|watchdog: BUG: |NMI watchdog: |INFO: task \S{1,64}:\d+ blocked for|rcu: INFO: |Kernel panic - "
-        r"|(?:Memory cgroup out|Out) of memory: Kill|EXT4-fs (?:error )?\(|XFS \(|blk_update_request: |Buffer I/O error"
-        r"|dmesg: read kernel buffer failed"
-    ),
+    opens=OPENS,
     command=r"\bdmesg\b|\bjournalctl\b.*(?:\s-k\b|--dmesg|_TRANSPORT=kernel)|/var/log/(?:kern\.log|syslog|messages)",
     lines=True,
     digest=KernelLog,
     rank=70,
 )
 def parse_kernel_log(output: Output, facts: FactSink) -> None:
-    """Put the facts of a log that the reader has fed line by line, or read one that is in memory."""
-    log = output.digest
-    if not isinstance(log, KernelLog):
-        log = KernelLog()
-        for number, text in enumerate(output.lines, output.first_line):
-            log.feed(text, number)
-    log.finish(facts)
+    """Put what the kernel log holds."""
+    put_log(output, facts, KernelLog)
+
+
+@fmt(
+    "kernel.line",
+    "lines of the NVIDIA driver behind an unknown prefix",
+    gives=GIVES,
+    opens=SIGNATURE,
+    lines=True,
+    digest=KernelLog,
+    rank=ANYWHERE,
+)
+def parse_kernel_line(output: Output, facts: FactSink) -> None:
+    """Put what these lines hold; they are an excerpt and prove no absence."""
+    put_log(output, facts, KernelLog)

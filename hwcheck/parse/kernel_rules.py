@@ -35,9 +35,14 @@ _MLX5 = rf"mlx5_core (?P<device>{ADDRESS})[^:]{{0,40}}: "
 
 _ROWS = (
     # NVIDIA driver, outside of Xids
-    ("nvrm.off_bus", "fallen off the bus", rf"NVRM: GPU (?:at PCI:)?(?P<device>{ADDRESS}).{{0,40}}fallen off the bus"),
+    ("nvrm.off_bus", "fallen off the bus", rf"NVRM: (?:GPU (?:at PCI:)?(?P<device>{ADDRESS}).{{0,40}}|.{{0,60}})fallen off the bus"),
     ("nvrm.init_failed", "RmInitAdapter", rf"NVRM: (?:GPU (?P<device>{ADDRESS}): )?RmInitAdapter failed!\s?\(?(?P<detail>[0-9a-fx:]{{0,40}})"),
     ("nvrm.no_device", "devices", r"NVRM: None of the NVIDIA (?P<detail>devices) were init"),
+    ("nvrm.probe_failed", "failed with error", rf"(?:nvidia: probe of (?P<device>{ADDRESS})|nvidia (?P<peer>{ADDRESS}): probe with driver nvidia) failed with error (?P<detail>-?\d{{1,5}})"),
+    ("nvrm.bad_region", "PCI I/O region", r"NVRM: This PCI I/O region assigned to your NVIDIA device (?P<detail>is invalid)"),
+    # The message goes over three lines: which GPU, that it is not supported, by which driver.
+    ("nvrm.unsupported", "NVIDIA GPU", rf"NVRM: The NVIDIA GPU (?P<device>{ADDRESS})(?: \(PCI ID: (?P<detail>[0-9a-f:]{{9}})\))?"),
+    ("nvrm.unsupported", "not supported", r"NVRM: +installed in this (?:\w{1,10} ){0,2}system is not supported"),
     ("nvrm.gsp_limited", "Rate limiting GSP", rf"Rate limiting GSP RPC error prints for GPU at PCI:(?P<device>{ADDRESS})"),
     ("peermem.invalid_context", "peermem", r"nvidia-peermem .{0,80}invalid context"),
     # NICs
@@ -52,7 +57,12 @@ _ROWS = (
     ("mlx5.hot", "igh temperature", _MLX5 + r".{0,60}?(?P<detail>[Hh]igh temperature.{0,60})"),
     ("mlx5.power", "insufficient power", _MLX5 + r".{0,80}?insufficient power on the PCIe slot \((?P<detail>\d+)W\)"),
     ("mlx5.link_down", "ink ", rf"mlx5_core (?P<device>{ADDRESS})(?: (?P<detail>[\w.-]{{1,32}}))?: (?:Port: \d+ )?[Ll]ink (?:down|DOWN)"),
+    ("mlx5.link_up", "ink ", rf"mlx5_core (?P<device>{ADDRESS})(?: (?P<detail>[\w.-]{{1,32}}))?: (?:Port: \d+ )?[Ll]ink (?:up|UP)"),
+    ("mlx5.probe_failed", "failed with error", rf"(?:mlx5_core: probe of (?P<device>{ADDRESS})|mlx5_core (?P<peer>{ADDRESS}): probe with driver mlx5_core) failed with error (?P<detail>-?\d{{1,5}})"),
     # PCI Express
+    ("pcie.limited", "available PCIe bandwidth, limited", rf"(?P<device>{ADDRESS}).{{0,40}}?: (?P<detail>[\d.]{{1,10}} Gb/s available PCIe bandwidth, limited by [\d.]{{1,6}} GT/s PCIe x\d{{1,3}} link(?: at [0-9a-f:.]{{1,16}})?(?: \(capable of [^)]{{1,80}}\))?)"),
+    ("pcie.contained", "DPC: ", rf"(?P<device>{ADDRESS}).{{0,40}}?DPC: containment event,? ?(?P<detail>.{{0,60}})"),
+    ("pcie.slot_down", "pciehp", rf"(?P<device>{ADDRESS}).{{0,40}}?pciehp: (?P<detail>Slot\([^)]{{1,20}}\)): Link Down"),
     ("aer.fatal", "(Fatal)", _aer(r"Uncorrect(?:ed|able) \(Fatal\)")),
     ("aer.nonfatal", "(Non-Fatal)", _aer(r"Uncorrect(?:ed|able) \(Non-Fatal\)")),
     ("aer.corrected", "Correct", _aer(r"Correct(?:ed|able)")),
@@ -78,6 +88,9 @@ _ROWS = (
     # Storage. Optical, floppy and loop devices report errors on every healthy server.
     ("fs.readonly", "read", r"(?:EXT4-fs|XFS|BTRFS\w*)[^(]{0,20}\(?(?:error \()?(?:device )?(?P<device>[\w-]{1,40})\)?.{0,120}(?:Remounting filesystem read-only|forced readonly)"),
     ("fs.readonly", "XFS", r"XFS \((?P<device>[\w-]{1,40})\): .{0,160}(?:[Ss]hutting down filesystem|Filesystem has been shut down)"),
+    ("fs.damaged", "rror", r"EXT4-fs error \(device (?P<device>[\w-]{1,40})\): (?P<detail>.{0,100})"),
+    ("fs.damaged", "XFS", r"XFS \((?P<device>[\w-]{1,40})\): (?P<detail>Metadata (?:CRC error|corruption) detected.{0,60})"),
+    ("fs.damaged", "BTRFS", r"BTRFS (?:error|critical) \(device (?P<device>[\w-]{1,40})\):? (?P<detail>(?:corrupt|parent transid verify failed|bad tree block).{0,80})"),
     ("disk.io_error", "error", r"(?:I/O error,? (?:on )?dev|critical medium error, dev) (?P<device>(?!sr|fd|loop)[a-z][\w-]{1,40})"),
     ("nvme.down", "nvme", r"nvme (?P<device>nvme\d{1,3}): (?P<detail>controller is down|Device not ready; aborting|Removing after probe failure|Disabling device after reset failure|frozen state error detected)"),
     ("nvme.timeout", "timeout", r"nvme (?P<device>nvme\d{1,3}): I/O .{0,80}(?P<detail>timeout, (?:aborting|reset controller|completion polled))"),
@@ -90,7 +103,8 @@ INTEREST = re.compile(
     r"NVRM|SXid|nvidia-nvswitch|nvidia-peermem|mlx5_core|AER: |PCIe Bus Error|Hardware Error|EDAC MC\d|Memory failure"
     r"|clock throttled|panic - |BUG: unable|kernel BUG at|Oops: |general protection fault, |LOCKUP|soft lockup"
     r"|blocked for more than|detected stall|ut of memory|read-only|readonly|XFS \(|I/O error|critical medium error"
-    r"|nvme nvme|not responding|Linux version |PCI host bridge to bus|Run /init as init"
+    r"|nvme nvme|not responding|nvidia: probe of|driver nvidia failed|PCIe bandwidth, limited|DPC: contain|pciehp|EXT4-fs error"
+    r"|BTRFS (?:error|critical)|Linux version |PCI host bridge to bus|Run /init as init"
 )
 """Finds the lines that any rule could want; everything else of a log is passed over without a further look."""
 

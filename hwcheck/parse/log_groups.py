@@ -8,8 +8,9 @@ bounded for both.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
+from hwcheck.evidence import Output
 from hwcheck.facts import Subject
 from hwcheck.parse.sink import FactSink
 
@@ -18,6 +19,26 @@ DEVICES = 256
 GROUPS_PER_DEVICE = 64
 
 Record = dict[str, Any]
+
+
+class Log(Protocol):
+    """What is kept of a log while it is read."""
+
+    def feed(self, text: str, number: int) -> None:
+        """Take one line and its number in the file."""
+
+    def finish(self, facts: FactSink) -> None:
+        """Put the facts."""
+
+
+def put_log(output: Output, facts: FactSink, kind: type[Log]) -> None:
+    """Put the facts of a log that the reader has fed line by line, or read one that is in memory."""
+    log = output.digest
+    if not isinstance(log, kind):
+        log = kind()
+        for number, text in enumerate(output.lines, output.first_line):
+            log.feed(text, number)
+    log.finish(facts)
 
 
 class Groups:
@@ -34,13 +55,13 @@ class Groups:
         self._devices: dict[str, dict[tuple[Any, ...], Record]] = {}
         self.dropped = 0
 
-    def again(self, at: str, key: tuple[Any, ...], time: str) -> Record | None:
+    def again(self, at: str, key: tuple[Any, ...], time: str, line: int) -> Record | None:
         """Count a line whose group there is already, and return its record; else None."""
         groups = self._devices.get(at)
         record = groups.get(key) if groups is not None else None
         if record is not None:
             record["count"] += 1
-            record["last_time"] = time
+            record["last_time"], record["last_line"] = time, line
         return record
 
     def add(self, at: str, key: tuple[Any, ...], time: str, line: int, text: str, **first: Any) -> Record | None:
@@ -58,7 +79,7 @@ class Groups:
         Returns:
             The record, or None when no more groups are kept.
         """
-        record = self.again(at, key, time)
+        record = self.again(at, key, time, line)
         if record is not None:
             return record
         groups = self._devices.get(at)
@@ -71,7 +92,8 @@ class Groups:
             self.dropped += 1
             return None
         record = groups[key] = {
-            **first, "count": 1, "line": line, "time": time, "last_time": time, "text": text[:TEXT_LENGTH],
+            **first, "count": 1, "line": line, "time": time, "last_time": time, "last_line": line,
+            "text": text[:TEXT_LENGTH],
         }  # fmt: skip
         return record
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from hwcheck.evidence import Output
-from hwcheck.facts import NODE, Subject
+from hwcheck.facts import NODE, Subject, count
 from hwcheck.parse.format import fmt
 from hwcheck.parse.sink import FactSink
 
@@ -51,36 +51,21 @@ def lscpu(output: Output, facts: FactSink) -> None:
             continue
         node = _NODE.match(label)
         if node:
-            _numa_node(facts, Subject("numa", node[1]), value, number)
-        elif label in _COUNTS:
-            _count(facts, _COUNTS[label], value, number)
+            facts.read(Subject("numa", node[1]), "numa.cpus", count_cpus, value, number)
+        elif label in _COUNTS and value != "-":  # lscpu's own sign for "not known on this machine"
+            facts.read(NODE, _COUNTS[label], count, value, number)
         elif label in _TEXTS and value and value != "-":
             facts.put(NODE, _TEXTS[label], value[:100], number)
         elif label == "Hypervisor vendor" and value:
             facts.put(NODE, "platform.virtualization", value[:40].lower(), number)
 
 
-def _count(facts: FactSink, name: str, value: str, line: int) -> None:
-    if re.fullmatch(r"\d{1,6}", value):
-        facts.put(NODE, name, int(value), line)
-    elif value != "-":  # lscpu's own sign for "not known on this machine"
-        facts.unparsable(NODE, name, value, line)
-
-
-def _numa_node(facts: FactSink, node: Subject, value: str, line: int) -> None:
-    count = count_cpus(value)
-    if count is None:
-        facts.unparsable(node, "numa.cpus", value, line)
-    else:
-        facts.put(node, "numa.cpus", count, line)
-
-
-def count_cpus(text: str) -> int | None:
+def count_cpus(text: str) -> int:
     """
     Count the CPUs of a list: ``0-71``, ``0,2,4``, numactl's ``0 1 2``; "" is none.
 
-    Returns:
-        None when the text is no such list.
+    Raises:
+        ValueError: the text is no such list.
     """
     total = 0
     for part in re.split(r"[,\s]+", text.strip()):
@@ -88,6 +73,6 @@ def count_cpus(text: str) -> int | None:
             continue
         found = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part)
         if not found or int(found[2] or found[1]) < int(found[1]):
-            return None
+            raise ValueError("no list of CPUs")
         total += int(found[2] or found[1]) - int(found[1]) + 1
     return total

@@ -24,20 +24,26 @@ _GREP = re.compile(r"\|\s*e?grep\s+(?:-[A-Za-z]+\s+)*(?:\"([^\"]{1,200})\"|'([^'
 @fmt(
     "lsmod",
     "lsmod",
-    gives=("kernel.modules", "kernel.modules.filter"),
+    gives=("kernel.modules", "kernel.modules.filter", "kernel.nouveau"),
     opens=r"Module\s+Size\s+Used by\b",
     continues=r"^[A-Za-z]\w{0,63}\s+\d{1,12}\s+-?\d{1,6}(?:\s|$)",
     command=r"(?:^|[\s/|;&])lsmod\b|\bcat\s+/proc/modules\b",
 )
 def lsmod(output: Output, facts: FactSink) -> None:
     """Read the names, and by which pattern they were filtered."""
-    found = [match[1] for match in map(_MODULE.match, (line[:300] for line in output.lines)) if match]
+    found = {
+        match[1]: number
+        for number, line in enumerate(output.lines, output.first_line)
+        if (match := _MODULE.match(line[:300]))
+    }
     pattern = _filter(output.command)
     if not found and not pattern:
         facts.unparsable(NODE, "kernel.modules", output.lines[0] if output.lines else "", output.first_line)
         return
     facts.put(NODE, "kernel.modules", tuple(found), output.first_line if output.lines else 0)
     facts.put(NODE, "kernel.modules.filter", pattern, output.first_line if output.lines else 0)
+    if "nouveau" in found:
+        facts.put(NODE, "kernel.nouveau", "nouveau", found["nouveau"])
 
 
 def _filter(command: str) -> str:

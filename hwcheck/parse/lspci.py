@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hwcheck.evidence import Output
-from hwcheck.facts import NODE, Reason, Subject, gpu_at, pci_address
+from hwcheck.facts import NODE, Reason, Subject, gpu_at, pci_address, whole
 from hwcheck.parse.format import fmt
 from hwcheck.parse.sink import FactSink
 
@@ -212,10 +212,7 @@ def _errors(reading: _Reading, device: Subject, value: str, line: int) -> None:
 
 def _number_of(name: str) -> Callable[[_Reading, Subject, str, int], None]:
     def read(reading: _Reading, device: Subject, value: str, line: int) -> None:
-        if re.fullmatch(r"-?\d{1,9}", value):
-            reading.facts.put(device, name, int(value), line)
-        else:
-            reading.facts.unparsable(device, name, value, line)
+        reading.facts.read(device, name, whole, value, line)
 
     return read
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hwcheck.evidence import Output
-from hwcheck.facts import NODE, Subject, number
+from hwcheck.facts import NODE, Subject, real
 from hwcheck.parse.sink import FactSink
 
 NO_FIGURE = ("N/A", "-", "NA")
@@ -46,7 +46,7 @@ def cells(tokens: Sequence[str]) -> list[float | None]:
     Raises:
         ValueError: a cell is neither.
     """
-    return [None if token in NO_FIGURE else float(number(token)) for token in tokens]
+    return [None if token in NO_FIGURE else real(token) for token in tokens]
 
 
 def spread(rows: Sequence[Sequence[float | None]], *, diagonal: bool | None = None) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 
 from hwcheck.evidence import Output
-from hwcheck.facts import Subject
-from hwcheck.parse import port_words as words
+from hwcheck.facts import Subject, count
 from hwcheck.parse.format import fmt
 from hwcheck.parse.sink import FactSink
 
@@ -50,7 +49,7 @@ def parse_mlnx_qos(output: Output, facts: FactSink) -> None:
         elif key == "DCBX mode" and told:
             facts.put(netdev, "roce.dcbx", told[:40], line)
         elif key == "Cable len":
-            words.put_read(facts, netdev, "roce.cable_length", words.count, told, line)
+            facts.read(netdev, "roce.cable_length", count, told, line)
         elif match := _ROW.match(text):
             pfc = True
             flags = match[1].split()

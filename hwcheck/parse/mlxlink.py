@@ -15,8 +15,7 @@ import re
 from typing import Any
 
 from hwcheck.evidence import Output
-from hwcheck.facts import Subject, number, port
-from hwcheck.parse import port_words as words
+from hwcheck.facts import Subject, count, port, real
 from hwcheck.parse.format import fmt
 from hwcheck.parse.sink import FactSink
 
@@ -39,12 +38,8 @@ def _text(text: str) -> str:
     return text
 
 
-def _float(text: str) -> float:
-    return float(number(text))
-
-
 def _lanes(text: str) -> tuple[int, ...]:
-    return tuple(words.count(part) for part in text.split(",")[:16])
+    return tuple(count(part) for part in text.split(",")[:16])
 
 
 _READ: dict[str, tuple[str, Any]] = {
@@ -53,17 +48,17 @@ _READ: dict[str, tuple[str, Any]] = {
     "Speed": ("rdma.link.speed", _text),
     "Width": ("rdma.link.width", _text),
     "FEC": ("rdma.link.fec", _text),
-    "Status Opcode": ("rdma.link.opcode", words.count),
+    "Status Opcode": ("rdma.link.opcode", count),
     "Recommendation": ("rdma.link.recommendation", _text),
-    "Time Since Last Clear [Min]": ("rdma.link.minutes", _float),
-    "Effective Physical Errors": ("rdma.link.effective_errors", words.count),
-    "Effective Physical BER": ("rdma.link.effective_ber", _float),
-    "Raw Physical BER": ("rdma.link.raw_ber", _float),
+    "Time Since Last Clear [Min]": ("rdma.link.minutes", real),
+    "Effective Physical Errors": ("rdma.link.effective_errors", count),
+    "Effective Physical BER": ("rdma.link.effective_ber", real),
+    "Raw Physical BER": ("rdma.link.raw_ber", real),
     "Raw Physical Errors Per Lane": ("rdma.link.raw_errors", _lanes),
-    "Symbol Errors": ("rdma.link.symbol_errors", words.count),
-    "Symbol BER": ("rdma.link.symbol_ber", _float),
-    "Link Down Counter": ("rdma.link.downs", words.count),
-    "Link Error Recovery Counter": ("rdma.link.recoveries", words.count),
+    "Symbol Errors": ("rdma.link.symbol_errors", count),
+    "Symbol BER": ("rdma.link.symbol_ber", real),
+    "Link Down Counter": ("rdma.link.downs", count),
+    "Link Error Recovery Counter": ("rdma.link.recoveries", count),
     "Identifier": ("rdma.module.identifier", _text),
     "Cable Technology": ("rdma.module.technology", _text),
     "Cable Type": ("rdma.module.technology", _text),
@@ -104,7 +99,7 @@ def parse_mlxlink(output: Output, facts: FactSink) -> None:
                 sensor_line = sensor_line or line
                 sensors += _sensor(key, told)
             elif key in _READ:
-                words.put_read(facts, subject, *_READ[key], told, line)
+                facts.read(subject, *_READ[key], told, line)
                 passive |= key.startswith("Cable ") and "passive" in told.lower()
         elif text.startswith("-E-"):
             facts.cut_off(f"mlxlink: {text.strip()[:120]}", ("rdma.link.*", "rdma.module.*"))
@@ -126,8 +121,8 @@ def _sensor(key: str, text: str) -> list[dict[str, Any]]:
     if match is None:
         return []
     try:
-        values = tuple(float(number(part)) for part in match[1].split(",") if part)
-        low, high = float(number(match[2])), float(number(match[3]))
+        values = tuple(real(part) for part in match[1].split(",") if part)
+        low, high = real(match[2]), real(match[3])
     except ValueError:
         return []
     if low >= high or not values:

@@ -54,7 +54,7 @@ def parse_mlxup(output: Output, facts: FactSink) -> None:
             if key == "PCI Device Name" and told:
                 nic = nic_named(told)
                 for name, value, at in waiting:
-                    words.put_read(facts, nic, name, words.short, value, at)
+                    facts.read(nic, name, words.short, value, at)
             elif key in ("PSID", "Part Number"):  # both come before the name
                 waiting.append(("rdma.device.psid" if key == "PSID" else "rdma.device.part", told, line))
             elif key == "Status" and nic:
@@ -67,11 +67,11 @@ def _version(facts: FactSink, nic: Subject | None, match: re.Match[str], line: i
     if nic is None:
         return
     if match[1] == "FW (Running)":
-        words.put_read(facts, nic, "rdma.device.fw", words.short, match[2], line)
+        facts.read(nic, "rdma.device.fw", words.short, match[2], line)
         return
-    words.put_read(facts, nic, "rdma.device.fw_flashed", words.short, match[2], line)
+    facts.read(nic, "rdma.device.fw_flashed", words.short, match[2], line)
     if match[3]:
-        words.put_read(facts, nic, "rdma.device.fw_available", words.short, match[3], line)
+        facts.read(nic, "rdma.device.fw_available", words.short, match[3], line)
 
 
 def _status(facts: FactSink, nic: Subject, text: str, line: int) -> None:
@@ -104,6 +104,6 @@ def parse_mstflint(output: Output, facts: FactSink) -> None:
         match = _FLINT_VALUE.match(text)
         if match and match[1] in _FLINT:
             told = match[2].strip()
-            words.put_read(facts, nic, _FLINT[match[1]], words.short, told, output.first_line + index)
+            facts.read(nic, _FLINT[match[1]], words.short, told, output.first_line + index)
         elif text.startswith("-E-"):
             facts.cut_off(f"mstflint: {text.strip()[:120]}", ("rdma.device.fw_flashed", "rdma.device.psid"))

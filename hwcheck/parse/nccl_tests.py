@@ -8,7 +8,8 @@ Shape: one measurement a table, ``nccl.<collective>``. The collective is in the 
     measure latency, and the average line mixes both.
 Units: GB/s are 10**9 B/s, as ours; sizes in B; times in us are not kept.
 Missing: ``N/A`` under #wrong is "not validated", never zero. The line "Out of bounds values : 0 OK" is printed also
-    when nothing was checked, so it is not read. A head that is cut off leaves the hosts unknown.
+    when nothing was checked, so OK says nothing; FAILED counts, whatever the columns say, and also where the table is
+    not in the text. A head that is cut off leaves the hosts unknown.
 
 Raises: nothing.
 """
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hwcheck.evidence import Output
-from hwcheck.facts import NODE, number
+from hwcheck.facts import NODE, real
 from hwcheck.parse.format import fmt
 from hwcheck.parse.matrix import NOT_INITIALIZED, Namer, note_names
 from hwcheck.parse.sink import FactSink
@@ -35,6 +36,7 @@ _RANK = re.compile(
     r"#\s+Rank\s+(\d{1,6})\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+(\S+)\s+device\s+\d+\s+\[[^\]]{1,20}\]\s*(.*)"
 )
 _FAILURE = re.compile(r"(?:\S+: )?\s*Test (CUDA|NCCL) failure \S+:\d+ '([^']{0,200})")
+_FAILED = re.compile(r"#\s*Out of bounds values\s*:\s*(\S{1,20}\s+)?FAILED\b", re.IGNORECASE)
 _HEADER = re.compile(r"#\s+size\s+count\s+type\s+redop\b")
 _ROW = re.compile(r"\s*\d{1,20}\s+\d{1,20}\s+\w+\s+\w+\s+(?:-?\d+\s+)?[\d.]+\s+[\d.]+\s+[\d.]+\s+\S+")
 _COLUMNS = (
@@ -76,6 +78,7 @@ class _Run:
     rows: list[_Row] = field(default_factory=list)
     bad: list[tuple[int, str]] = field(default_factory=list)
     average: float | None = None
+    failed: str = ""
     line: int = 0
 
 
@@ -86,6 +89,7 @@ class _Run:
     opens=r"(?:\s*\d{1,6}: ?)?(?:# nThread \d+ nGpus|#\s+nccl-tests version|# Using devices"
     r"|#\s+Rank\s+\d+\s+(?:Group\s+\d+\s+)?Pid"
     r"|#\s+size\s+count\s+type\s+redop|#\s+out-of-place\s+in-place|# Collective test starting"
+    r"|#\s*Out of bounds values\s*:"
     r"|(?:\S+: )?\s*Test (?:CUDA|NCCL) failure )",
     command=rf"\b(?:{COLLECTIVES})_perf\b",
     rank=40,
@@ -125,11 +129,7 @@ def _read_line(run: _Run, text: str, line: int) -> None:
         run.columns = tuple(text.lstrip("# ").split())
         run.line = line
     elif text.startswith("#"):
-        named = _COMMAND.search(text)
-        if named:
-            run.collective = named[1]
-        elif "Avg bus bandwidth" in text:
-            run.average = _figure(text.rpartition(":")[2])
+        _read_remark(run, text, line)
     elif _ROW.match(text):
         row = _read_row(text.split(), run.columns)
         if row is None:
@@ -139,9 +139,20 @@ def _read_line(run: _Run, text: str, line: int) -> None:
             run.line = run.line or line
 
 
+def _read_remark(run: _Run, text: str, line: int) -> None:
+    named, failed = _COMMAND.search(text), _FAILED.match(text)
+    if named:
+        run.collective = named[1]
+    elif failed:
+        run.failed = f"{(failed[1] or '').strip()} FAILED".strip()
+        run.line = run.line or line
+    elif "Avg bus bandwidth" in text:
+        run.average = _figure((text.rpartition(":")[2].split() or [""])[0])  # OK or FAILED may stand behind it
+
+
 def _figure(text: str) -> float | None:
     try:
-        return float(number(text))
+        return real(text)
     except ValueError:
         return None
 
@@ -190,6 +201,9 @@ def _finish(run: _Run, namer: Namer, facts: FactSink) -> None:
         if run.bad:
             line, text = run.bad[0]
             facts.unparsable(namer.subject(f"nccl.{run.collective or 'collective'}", line), "result.busbw", text, line)
+        if run.failed:
+            subject = namer.subject(f"nccl.{run.collective or 'collective'}", run.line)
+            facts.put(subject, "result.conditions", {"failed": run.failed}, run.line)
         return
     last = max(run.rows, key=lambda row: row.size)
     ranks, hosts = _ranks(run, last)
@@ -237,4 +251,6 @@ def _conditions(run: _Run, last: _Row, ranks: int | None, hosts: int | None) -> 
     }
     if run.average is not None:
         conditions["average"] = run.average
+    if run.failed:
+        conditions["failed"] = run.failed
     return conditions

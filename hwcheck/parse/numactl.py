@@ -3,7 +3,8 @@ NUMA nodes with their CPUs, memory and distances.
 
 Source: ``numactl -H`` (``--hardware``) of numactl 2.0, and the short form in which people post it: CPU ranges, runs of
 equal nodes folded into one line (``node 3..9 size: 0 MB (no cpus)``).
-Shape: ``numa.cpus``, ``numa.size``, ``numa.free`` per NUMA node; ``numa.count`` and ``numa.distances`` of the node.
+Shape: ``numa.cpus``, ``numa.size``, ``numa.free`` per NUMA node; ``numa.count``, ``numa.distances`` and ``numa.lines``
+    (the lines that tell sizes) of the node.
 Units: numactl's MB is MiB.
 Missing: ``node 2 cpus:`` with nothing behind is 0 CPUs: GPU memory on Grace machines, CXL memory elsewhere.
 """
@@ -11,6 +12,7 @@ Missing: ``node 2 cpus:`` with nothing behind is 0 CPUs: GPU memory on Grace mac
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from hwcheck.evidence import Output
 from hwcheck.facts import NODE, Subject
@@ -35,6 +37,7 @@ _MOST = 1024
 def numactl(output: Output, facts: FactSink) -> None:
     """Read the nodes and the matrix; say so when fewer nodes are listed than announced."""
     announced, listed = 0, set()
+    sizes: dict[str, dict[str, Any]] = {}
     rows: list[tuple[int, ...]] = []
     for number, line in enumerate((text[:8192].rstrip() for text in output.lines), output.first_line):
         available, distance, node = _AVAILABLE.match(line), _DISTANCE.match(line), _NODE.match(line)
@@ -48,6 +51,10 @@ def numactl(output: Output, facts: FactSink) -> None:
             for index in range(first, min(last, _MOST) + 1):
                 listed.add(index)
                 _put(facts, Subject("numa", str(index)), node[3], node[4].strip(), number)
+                if node[3] == "size":
+                    sizes[str(index)] = {"line": number, "text": line[:200]}
+    if sizes:
+        facts.put(NODE, "numa.lines", sizes, output.first_line)
     if rows and all(len(row) == len(rows) for row in rows):
         facts.put(NODE, "numa.distances", tuple(rows), output.first_line)
     if len(listed) < announced:
@@ -56,11 +63,7 @@ def numactl(output: Output, facts: FactSink) -> None:
 
 def _put(facts: FactSink, node: Subject, what: str, value: str, line: int) -> None:
     if what == "cpus":
-        count = count_cpus(value)
-        if count is None:
-            facts.unparsable(node, "numa.cpus", value, line)
-        else:
-            facts.put(node, "numa.cpus", count, line)
+        facts.read(node, "numa.cpus", count_cpus, value, line)
         return
     found = re.match(r"(\d{1,12}) MB(\s+\(no cpus\))?$", value)
     if not found:

@@ -21,7 +21,7 @@ from typing import Any
 from hwcheck.evidence import Output
 from hwcheck.facts import NODE, Reason, Subject, gpu_at, number, pci_address
 from hwcheck.parse.format import fmt
-from hwcheck.parse.json_document import load_document
+from hwcheck.parse.json_document import line_with, load_document
 from hwcheck.parse.matrix import GPUS_MAX, NOT_INITIALIZED, Namer, cells, note_names, spread
 from hwcheck.parse.sink import FactSink
 
@@ -170,7 +170,7 @@ def nvbandwidth_json(output: Output, facts: FactSink) -> None:
         if not isinstance(case, dict) or not isinstance(case.get("name"), str):
             continue
         name = case["name"][:80]
-        line = next((i for i, text in enumerate(output.lines) if f'"{name}"' in text), 0) + output.first_line
+        line = line_with(output, f'"{name}"')
         test = _Test(name, line, waived=str(case.get("status", "")).lower() == "waived")
         matrix = case.get("bandwidth_matrix")
         rows = [row for row in matrix if isinstance(row, list)][:GPUS_MAX] if isinstance(matrix, list) else []

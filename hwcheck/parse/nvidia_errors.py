@@ -17,6 +17,7 @@ import re
 from hwcheck.evidence import Output
 from hwcheck.facts import NODE, Reason, gpu_at
 from hwcheck.parse.format import fmt
+from hwcheck.parse.log_prefix import DAEMON_LINE
 from hwcheck.parse.sink import FactSink
 
 _HANDLE = re.compile(
@@ -80,9 +81,8 @@ _REFUSED = re.compile(
 _IDLE = re.compile(
     r"(?:request to query NVSwitch device information failed.{0,120}|.{0,40}NV_WARN_NOTHING_TO_DO.{0,10})"
 )
-_SYSLOG = r"(?:[A-Z][a-z]{2} [ \d]\d [\d:.]{8,15} \S{1,80} |\d{4}-\d\d-\d\dT\S{8,30} \S{1,80} )?"
 _MANAGER_LINE = (
-    rf"{_SYSLOG}(?:(?:nv-fabricmanager|nvidia-fabricmanager-start\.sh)(?:\[\d+\])?: )?"
+    rf"{DAEMON_LINE}(?:(?:nv-fabricmanager|nvidia-fabricmanager-start\.sh)(?:\[\d+\])?: )?"
     r"(?:fabric manager NVIDIA GPU driver interface version \S+ (?:do|does)|Detected (?:Pre-)?NVL5"
     r"|request to query NVSwitch device information failed|\s*(?:WARNING )?Nothing to do \[NV_WARN_NOTHING_TO_DO\])"
 )

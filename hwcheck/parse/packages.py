@@ -32,19 +32,25 @@ _MANAGER = re.compile(r"^(?:nvidia-fabric-?manager|cuda-drivers-fabricmanager)(?
 @fmt(
     "dpkg",
     "dpkg -l",
-    gives=("driver.packages", "driver.package_version", "driver.fabric_manager.version", "driver.imex.version"),
+    gives=(
+        "driver.packages", "driver.package_version", "driver.fabric_manager.version", "driver.imex.version",
+        "driver.packages_held",
+    ),
     opens=rf"(?:ii|hi)\s+{_OURS}(?::\w+)?\s+\d\S*\s+(?:amd64|arm64|all)\b|Desired=Unknown/Install/Remove",
     continues=r"^(?:[a-z][a-zA-Z][R ]?\s+[a-z0-9]|\||\+|Desired=)",
     command=r"(?:^|[\s/|;&])(?:dpkg\s+(?:-l|--list)|dpkg-query\s)",
 )
 def dpkg(output: Output, facts: FactSink) -> None:
     """Read installed packages of the driver set."""
-    found = []
+    found, held = [], []
     for number, line in enumerate(output.lines, output.first_line):
         row = _DPKG.match(line[:300])
         if row and row[2] == "i":
             found.append((row[3], row[4], number))
+            held += [row[3]] if row[1] == "h" else []
     _packages(found, facts)
+    if found:
+        facts.put(NODE, "driver.packages_held", tuple(held), found[0][2])
 
 
 @fmt(

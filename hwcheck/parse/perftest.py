@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hwcheck.evidence import Output
-from hwcheck.facts import NODE, number
+from hwcheck.facts import NODE, number, real
 from hwcheck.parse.format import fmt
 from hwcheck.parse.matrix import NOT_INITIALIZED, Namer, note_names
 from hwcheck.parse.sink import FactSink
@@ -155,7 +155,7 @@ def _read_row(run: _Run, text: str) -> None:
         run.bad = text
         return
     try:
-        run.rows.append((int(number(tokens[0])), float(number(tokens[place]))))
+        run.rows.append((int(number(tokens[0])), real(tokens[place])))
     except ValueError:
         run.bad = text
 

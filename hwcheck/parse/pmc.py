@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from hwcheck.evidence import Output
-from hwcheck.facts import Subject, number
+from hwcheck.facts import Subject, count, real
 from hwcheck.parse.format import fmt
 from hwcheck.parse.sink import FactSink
 
@@ -49,15 +49,9 @@ def pmc(output: Output, facts: FactSink) -> None:
 
 def _value(facts: FactSink, clock: Subject, key: str, text: str, line: int) -> None:
     if key in _NUMBERS:
-        try:
-            facts.put(clock, _NUMBERS[key], float(number(text)), line)
-        except ValueError:
-            facts.unparsable(clock, _NUMBERS[key], text, line)
+        facts.read(clock, _NUMBERS[key], real, text, line)
     elif key == "stepsRemoved":
-        if re.fullmatch(r"\d{1,5}", text):
-            facts.put(clock, "time.pmc.steps_removed", int(text), line)
-        else:
-            facts.unparsable(clock, "time.pmc.steps_removed", text, line)
+        facts.read(clock, "time.pmc.steps_removed", count, text, line)
     elif key == "portState":
         facts.put(clock, "time.pmc.port_state", text[:20], line)
     elif key == "gmPresent" and text in ("true", "false"):

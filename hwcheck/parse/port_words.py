@@ -7,10 +7,10 @@ What ibstat, ibstatus, ibv_devinfo, rdma and sysfs say about a port, in one spel
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from hwcheck.facts import Missing, Reason, Subject, number
+from hwcheck.facts import NODE, Subject, number
 from hwcheck.parse.sink import FactSink
 
 _STATES = {
@@ -79,19 +79,6 @@ def lid(text: str) -> int:
     return value
 
 
-def count(text: str) -> int:
-    """
-    Read a counter.
-
-    Raises:
-        ValueError: no whole number that fits 64 bits.
-    """
-    value = number(text)
-    if not isinstance(value, int) or not 0 <= value < 1 << 64:
-        raise ValueError(f"no counter: {text[:40]!r}")
-    return value
-
-
 def rate(text: str) -> tuple[float, str, str]:
     """
     Read ``400`` or ``400 Gb/sec (4X NDR)``: rate in Gb/s, width, lane speed ("" where not said).
@@ -103,25 +90,6 @@ def rate(text: str) -> tuple[float, str, str]:
     if match is None:
         raise ValueError(f"no rate: {text[:40]!r}")
     return number(match[1]), match[2] or "", match[3] or ""
-
-
-def put_read(facts: FactSink, subject: Subject, name: str, read: Callable[[str], Any], text: str, line: int) -> Any:
-    """
-    Record what ``read`` makes of the text; ``N/A`` is absent, what it does not understand is unparsable.
-
-    Returns:
-        The value, or None where there is none.
-    """
-    if text.strip().upper() in ("N/A", "[N/A]", "--"):
-        facts.put(subject, name, Missing(Reason.ABSENT, text.strip()), line)
-        return None
-    try:
-        value = read(text)
-    except ValueError:
-        facts.unparsable(subject, name, text, line)
-        return None
-    facts.put(subject, name, value, line)
-    return value
 
 
 class Devices:
@@ -138,14 +106,15 @@ class Devices:
         self._lines: dict[Subject, int] = {}
 
     def put(self, nic: Subject, name: str, read: Callable[[str], Any], text: str, line: int) -> None:
-        """Record one value of a device; see :func:`put_read`."""
-        value = put_read(self._facts, nic, name, read, text, line)
+        """Record one value of a device; see :meth:`FactSink.read`."""
+        value = self._facts.read(nic, name, read, text, line)
         if isinstance(value, str):
             self._told.setdefault(nic, {})[name] = value
             self._lines.setdefault(nic, line)
 
     def close(self) -> None:
-        """Record the model of each device, with its firmware."""
+        """Record the model of each device, and of all devices how many of a model have which firmware."""
+        builds: dict[str, tuple[str, str]] = {}
         for nic, told in self._told.items():
             kind, firmware = told.get("rdma.device.hca_type"), told.get("rdma.device.fw")
             if kind is None:
@@ -153,7 +122,16 @@ class Devices:
             model = f"{kind} {told.get('rdma.device.psid', '')}".strip()
             self._facts.put(nic, "rdma.device.model", model, self._lines[nic])
             if firmware is not None:
-                self._facts.put(nic, "rdma.device.build", {"model": model, "fw": firmware}, self._lines[nic])
+                builds[nic.id] = model, firmware
+        if not builds:
+            return
+        peers = self._facts.seen(NODE, "rdma.device.peers") or {}
+        builds = {**peers.get("builds", {}), **builds}
+        self._facts.put(NODE, "rdma.device.peers", {"builds": builds, "models": _by_kind(builds.values())})
+
+
+_COMPARED = ("hca_type", "state", "link_layer", "rate", "netdev", "netdev_up")
+Counts = dict[str, dict[Any, int]]
 
 
 class Ports:
@@ -166,12 +144,11 @@ class Ports:
 
     def __init__(self, facts: FactSink) -> None:
         self._facts = facts
-        self._links: dict[Subject, dict[str, Any]] = {}
-        self._lines: dict[Subject, int] = {}
+        self._told: dict[Subject, dict[str, Any]] = {}
 
     def put(self, subject: Subject, name: str, read: Callable[[str], Any], text: str, line: int) -> None:
-        """Record one value of a port; see :func:`put_read`."""
-        self.note(subject, name, put_read(self._facts, subject, name, read, text, line), line)
+        """Record one value of a port; see :meth:`FactSink.read`."""
+        self.note(subject, name, self._facts.read(subject, name, read, text, line))
 
     def put_rate(self, subject: Subject, text: str, line: int) -> None:
         """Record rate, and width and lane speed where the text has them."""
@@ -183,23 +160,73 @@ class Ports:
         for name, told in (("rdma.port.rate", value), ("rdma.port.width", width), ("rdma.port.speed", speed)):
             if told:
                 self._facts.put(subject, name, told, line)
-                self.note(subject, name, told, line)
+                self.note(subject, name, told)
 
-    def note(self, subject: Subject, name: str, value: Any, line: int) -> None:
+    def note(self, subject: Subject, name: str, value: Any) -> None:
         """Keep a value for the record of the port."""
-        if value is not None:
-            self._links.setdefault(subject, {})[name.rpartition(".")[2]] = value
-            self._lines.setdefault(subject, line)
+        key = name.rpartition(".")[2]
+        if value is not None and key in _COMPARED:
+            self._told.setdefault(subject, {})[key] = value
 
     def close(self) -> None:
-        """Record for each port of a known type what its peers are compared by."""
-        for subject, told in self._links.items():
-            if "hca_type" in told and "state" in told:
-                link = {key: told[key] for key in ("hca_type", "state")}
-                self._facts.put(subject, "rdma.port.link", link, self._lines[subject])
-                if "rate" in told:  # a record of its own: a source without rates must not hide those of another
-                    pace = {**link, "link_layer": told.get("link_layer"), "rate": told["rate"]}
-                    self._facts.put(subject, "rdma.port.pace", pace, self._lines[subject])
+        """
+        Record the ports of the node side by side, and count them.
+
+        Counted here, once for an output, so that the checks of a node with a thousand ports need not compare each port
+        with each.
+        """
+        if not self._told:
+            return
+        ports = dict((self._facts.seen(NODE, "rdma.port.peers") or {}).get("ports", {}))
+        for subject, told in self._told.items():
+            ports[subject.id] = {**ports.get(subject.id, {}), **told}
+        self._facts.put(NODE, "rdma.port.peers", {"ports": ports, **_census(ports)})
+
+
+def _census(ports: dict[str, dict[str, Any]]) -> dict[str, Counts]:
+    """
+    Count ports by what they are compared by; a bond is no port of its own kind and is left out.
+
+    Returns:
+        ``states``: device type → Down or Up → ports; ``layers``: the same by link layer; ``rates``: device type and
+        link layer → rate of Active ports → ports; ``netdevs``: kind of interface → Down or Up → interfaces.
+    """
+    states, rates = [], []
+    layers, netdevs = [], []
+    for name, one in ports.items():
+        kind, state = one.get("hca_type"), one.get("state")
+        if not is_rail(name):
+            continue
+        if state is not None:
+            word = "Down" if state == "Down" else "Up"
+            layers.append((str(one.get("link_layer", "")), word))
+            if kind is not None:
+                states.append((kind, word))
+        if kind is not None and state == "Active" and "rate" in one:
+            rates.append((f"{kind} {one.get('link_layer', '')}", one["rate"]))
+        if "netdev_up" in one:
+            netdevs.append((netdev_kind(one.get("netdev", "")), "Up" if one["netdev_up"] else "Down"))
+    return {
+        "states": _by_kind(states), "layers": _by_kind(layers), "rates": _by_kind(rates), "netdevs": _by_kind(netdevs),
+    }  # fmt: skip
+
+
+def _by_kind(pairs: Iterable[tuple[str, Any]]) -> Counts:
+    counts: Counts = {}
+    for kind, value in pairs:
+        of_kind = counts.setdefault(kind, {})
+        of_kind[value] = of_kind.get(value, 0) + 1
+    return counts
+
+
+def is_rail(port_id: str) -> bool:
+    """Tell whether a port can be a rail of its own: a bond is one of two, for the front-end network."""
+    return "bond" not in port_id
+
+
+def netdev_kind(netdev: str) -> str:
+    """Tell an IPoIB interface, which RDMA does without, from an Ethernet one, which RoCE needs."""
+    return "IPoIB" if netdev.startswith("ib") else "Ethernet"
 
 
 def hca_type(text: str) -> str:

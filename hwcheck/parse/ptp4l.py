@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from hwcheck.evidence import Output
 from hwcheck.facts import Subject
 from hwcheck.parse.format import fmt
+from hwcheck.parse.log_prefix import DAEMON_LINE
 from hwcheck.parse.sink import FactSink
 
-_SYSLOG = r"(?:[A-Z][a-z]{2} [ \d]\d [\d:.]{8,15} \S{1,80} |\d{4}-\d\d-\d\dT\S{8,30} \S{1,80} )?"
 _PREFIX = (
-    rf"{_SYSLOG}(ptp4l|phc2sys)(?:\[(\d{{1,10}}(?:\.\d{{1,6}})?)\])?: "
+    rf"{DAEMON_LINE}(ptp4l|phc2sys)(?:\[(\d{{1,10}}(?:\.\d{{1,6}})?)\])?: "
     r"(?:\[(\d{1,10}\.\d{1,6})\]:? )?(?:\[[\w.:-]{1,60}\] )?"
 )
 _LINE = re.compile(rf"^{_PREFIX}(.*)$")
@@ -51,7 +51,7 @@ class _Port:
     "ptp4l",
     "ptp4l and phc2sys log",
     gives=("time.ptp.*",),
-    opens=rf"{_SYSLOG}(?:ptp4l|phc2sys)(?:\[\d{{1,10}}(?:\.\d{{1,6}})?\])?: ",
+    opens=rf"{DAEMON_LINE}(?:ptp4l|phc2sys)(?:\[\d{{1,10}}(?:\.\d{{1,6}})?\])?: ",
     lines=True,
     rank=20,
 )

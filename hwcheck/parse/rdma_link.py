@@ -39,6 +39,7 @@ _READ = {
 )
 def parse_rdma_link(output: Output, facts: FactSink) -> None:
     """Read the lines; each stands alone."""
+    ports = words.Ports(facts)
     for index, text in enumerate(output.lines):
         match = _LINE.match(text)
         if match is None:
@@ -47,7 +48,7 @@ def parse_rdma_link(output: Output, facts: FactSink) -> None:
         parts = match[3].split()
         for key, told in zip(parts[::2], parts[1::2], strict=False):
             if key in _READ:
-                name, read = _READ[key]
-                words.put_read(facts, subject, name, read, told, output.first_line + index)
+                ports.put(subject, *_READ[key], told, output.first_line + index)
         if "subnet_prefix" in parts:  # printed for InfiniBand ports only
-            facts.put(subject, "rdma.port.link_layer", "InfiniBand", output.first_line + index)
+            ports.put(subject, "rdma.port.link_layer", words.link_layer, "InfiniBand", output.first_line + index)
+    ports.close()

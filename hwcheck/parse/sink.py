@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 from hwcheck.evidence import Output
@@ -59,12 +61,52 @@ class FactSink:
         """Record a value that is there but is not understood."""
         self.put(subject, name, Missing(Reason.UNPARSABLE, f"not understood: {text.strip()[:60]!r}"), line)
 
-    def cut_off(self, detail: str, gives: tuple[str, ...]) -> None:
-        """Record that this output ends early or broke off: names under ``gives`` that are not there are unknown."""
+    def read(self, subject: Subject, name: str, reader: Callable[[str], Any], text: str, line: int = 0) -> Any:
+        """
+        Record what ``reader`` makes of a text; ``N/A`` is absent, what it does not understand is unparsable.
+
+        Args:
+            subject: what it is about.
+            name: a declared fact name.
+            reader: turns the text into the value; raises ValueError for what it does not understand.
+            text: as printed.
+            line: 1-based line in the file.
+
+        Returns:
+            The value, or None where there is none.
+        """
+        if text.strip().upper() in ("N/A", "[N/A]", "--"):
+            self.missing(subject, name, Reason.ABSENT, text.strip(), line)
+            return None
+        try:
+            value = reader(text)
+        except ValueError:
+            self.unparsable(subject, name, text, line)
+            return None
+        self.put(subject, name, value, line)
+        return value
+
+    def cut_off(self, detail: str, gives: tuple[str, ...], about: Iterable[Subject] | None = None) -> None:
+        """
+        Record that this output ends early or broke off.
+
+        Args:
+            detail: what shows it.
+            gives: names that are unknown where they are not there.
+            about: the subjects whose description is incomplete; None for all. With a device that is missing altogether
+                give an empty one: those that were read whole keep their answers.
+        """
         output = self.output
         last = output.first_line + max(len(output.lines) - 1, 0)
         origin = Origin(output.kind, output.file, last, output.excerpt(last), output.time)
-        self._snapshot.gaps.append(SourceGap(output.kind, gives, Missing(Reason.UNPARSABLE, detail), origin))
+        only = None if about is None else frozenset(about)
+        self._snapshot.gaps.append(SourceGap(output.kind, gives, Missing(Reason.UNPARSABLE, detail), origin, only))
+
+    def only_about(self, subjects: Iterable[Subject]) -> None:
+        """Say which subjects an output that ended early leaves open; what it read whole of all others keeps its answers."""
+        for gap in self._snapshot.gaps:
+            if gap.missing == Missing(self.output.reason or Reason.FAILED, self.output.detail):
+                gap.about = frozenset(subjects)
 
     def seen(self, subject: Subject, name: str) -> Any:
         """Return a present value put before, by this or another output, or None; for lists that grow."""

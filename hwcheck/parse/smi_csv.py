@@ -73,7 +73,7 @@ def _row(cells: dict[str, str], number: int, facts: FactSink, seen: dict[Subject
         name = _NODE_COLUMNS.get(column)
         if name is not None and gap(text) is None:
             if name == "gpu.attached_count":
-                if text.isascii() and text.isdigit() and len(text) < 5:  # noqa: PLR2004 - no node has 10,000 GPUs
+                if text.isascii() and text.isdigit() and len(text) < 5:
                     facts.put(NODE, name, int(text), number)
             elif text.isprintable():
                 facts.put(NODE, name, text[:60], number)

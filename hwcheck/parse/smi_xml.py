@@ -17,10 +17,11 @@ from xml.parsers import expat
 
 from hwcheck.errors import ParseError
 from hwcheck.evidence import Output
-from hwcheck.facts import NODE, Missing, Reason, gpu_at
+from hwcheck.facts import NODE, Missing, Reason
 from hwcheck.parse.format import fmt
 from hwcheck.parse.gpu_block import XML_INDEX, GpuBlock
 from hwcheck.parse.gpu_table import GIVES, NODE_FIELDS, gap
+from hwcheck.parse.nvidia_errors import nvidia_errors
 from hwcheck.parse.sink import FactSink
 
 _NODE_TAGS = {row[1]: name for name, row in NODE_FIELDS.items()}
@@ -108,7 +109,7 @@ class _Document:
         if name != "gpu.attached_count":
             good = text and gap(text) is None and text.isprintable()
             self.facts.put(NODE, name, text[:60] if good else Missing(Reason.UNPARSABLE, "not understood"), line)
-        elif text.isascii() and text.isdigit() and len(text) < 5:  # noqa: PLR2004 - no node has 10,000 GPUs
+        elif text.isascii() and text.isdigit() and len(text) < 5:
             self.attached = int(text)
             self.facts.put(NODE, name, self.attached, line)
         else:
@@ -124,7 +125,9 @@ class _Document:
         self.facts.put(subject, "gpu.index", self.gpus)
         if self.told_processes:
             rows = self.processes
-            named = tuple({"pid": p.get("pid", ""), "type": p.get("type", ""), "name": p.get("process_name", "")} for p in rows)
+            named = tuple(
+                {"pid": p.get("pid", ""), "type": p.get("type", ""), "name": p.get("process_name", "")} for p in rows
+            )
             self.facts.put(subject, "gpu.processes", named, line)
         self.gpus += 1
 
@@ -145,11 +148,15 @@ def parse_smi_xml(output: Output, facts: FactSink) -> None:
     text = output.text.lstrip()
     document.first += output.text[: len(output.text) - len(text)].count("\n")
     try:
-        document.parser.Parse(text, True)
+        document.parser.Parse(text, True)  # noqa: FBT003 - expat takes isfinal by position only
     except expat.ExpatError as error:
         if document.gpus == 0 and document.attached is None and document.block is None:
+            nvidia_errors(output, facts)  # live: what nvidia-smi says in place of the document
             raise ParseError(f"no nvidia-smi XML: {expat.errors.messages.get(error.code, error)}") from error
-        facts.cut_off(f"the document ends early or breaks at line {document.first + error.lineno - 1}", GIVES)
+        broken = document.block.subject(document.address) if document.block is not None else None
+        where = document.first + error.lineno - 1
+        # GPUs read before the break keep their answers; those after it are not even named
+        facts.cut_off(f"the document ends early or breaks at line {where}", GIVES, [broken] if broken else ())
         if document.block is not None:
             document.put_gpu(0)
     if document.gpus:

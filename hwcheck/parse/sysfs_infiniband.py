@@ -4,11 +4,13 @@
 Source: kernel ABI sysfs-class-infiniband; ``grep -r . /sys/class/infiniband/``, ``tail -n +1 FILES``, ``cat FILE``; a
     public capture of an H100 node.
 Shape: ``PATH: value`` or ``PATH:value`` a line; or a line ``==> PATH <==`` before the value. Subjects: the
-    device ``mlx5_0`` and the port ``mlx5_0/1``.
+    device ``mlx5_0`` and the port ``mlx5_0/1``. The node program adds ``PATH -> target`` for the link to the PCI
+    function, names under ``device/net``, and ``default_roce_tos`` of configfs where its folder is there.
 Units: ``rate`` is Gb/s; ``port_rcv_data`` and ``port_xmit_data`` count units of 4 bytes; counters run since driver
     load.
 Missing: an empty ``traffic_class`` is one that was never set: absent. ``Invalid argument``, ``No such file`` and
-    ``Permission denied`` of grep, tail or cat are FAILED, ABSENT and DENIED.
+    ``Permission denied`` of grep, tail or cat are FAILED, ABSENT and DENIED; so are ``!error``, ``!absent`` and
+    ``!denied`` of the node program. A counter that answers ``EINVAL`` is one that this port does not have.
 """
 
 from __future__ import annotations
@@ -18,28 +20,35 @@ from collections.abc import Callable
 from typing import Any
 
 from hwcheck.evidence import Output
-from hwcheck.facts import Reason, Subject, port
+from hwcheck.facts import Reason, Subject, count, pci_address, port
 from hwcheck.facts.names.rdma import COUNTERS, HW_COUNTERS
 from hwcheck.parse import port_words as words
 from hwcheck.parse.format import fmt
+from hwcheck.parse.gid_table import GidTables
 from hwcheck.parse.sink import FactSink
 
 _ROOT = "/sys/class/infiniband/"
 _PATH = r"/sys/class/infiniband/[\w.-]{1,64}/[\w./-]{1,120}"
 _FLAT = re.compile(rf"^\s*({_PATH}):\s?(.*)$")
+_DEVICE = re.compile(r"^/sys/class/infiniband/([\w.-]{1,64})/device -> \S{0,300}/([0-9a-f:.]{7,16})$")
+_TOS = re.compile(r"^/sys/kernel/config/rdma_cm/([\w.-]{1,64})/ports/(\d{1,3})/default_roce_tos: (\d{1,3})$")
 _HEAD = re.compile(rf"^==> ({_PATH}) <==\s*$")
 _CAT = re.compile(rf"({_PATH})\s*$")
-_FILE = re.compile(r"^([\w.-]{1,64})/(?:(?:ports|tc)/(\d{1,3})/)?([\w/]{1,80})$")
+_FILE = re.compile(r"^([\w.-]{1,64})/(?:(?:ports|tc)/(\d{1,3})/)?([\w/.@-]{1,80})$")
 _ERRORS = {
+    "!denied": Reason.DENIED,
+    "!absent": Reason.ABSENT,
     "Permission denied": Reason.DENIED,
     "No such file or directory": Reason.ABSENT,
     "Invalid argument": Reason.FAILED,
     "Input/output error": Reason.FAILED,
 }
 
+_NO_COUNTER = ("!error EINVAL", "!error EOPNOTSUPP", "!error ENODATA")
+
 
 def _traffic_class(text: str) -> int:
-    value = words.count(text.rpartition("=")[2])
+    value = count(text.rpartition("=")[2])
     if value > 255:
         raise ValueError("a traffic class is one byte")
     return value
@@ -49,6 +58,7 @@ _OF_DEVICE = {
     "hca_type": ("rdma.device.hca_type", words.hca_type),
     "fw_ver": ("rdma.device.fw", words.short),
     "board_id": ("rdma.device.psid", words.short),
+    "node_guid": ("rdma.device.guid", words.short),
     "sys_image_guid": ("rdma.device.image_guid", words.short),
 }
 _OF_PORT = {
@@ -58,11 +68,11 @@ _OF_PORT = {
     "lid": ("rdma.port.lid", words.lid),
     "sm_lid": ("rdma.port.sm_lid", words.lid),
     "traffic_class": ("rdma.port.traffic_class", _traffic_class),
-    **{f"counters/{name}": (f"rdma.counter.{name}", words.count) for name in COUNTERS},
-    **{f"hw_counters/{name}": (f"rdma.counter.{name}", words.count) for name in HW_COUNTERS},
+    **{f"counters/{name}": (f"rdma.counter.{name}", count) for name in COUNTERS},
+    **{f"hw_counters/{name}": (f"rdma.counter.{name}", count) for name in HW_COUNTERS},
 }
 _GIVES = (
-    *(name for name, _ in _OF_DEVICE.values()), "rdma.device.model",
+    *(name for name, _ in _OF_DEVICE.values()), "rdma.device.model", "rdma.device.pci",
     "rdma.port.state", "rdma.port.phys_state", "rdma.port.link_layer", "rdma.port.rate", "rdma.port.hca_type",
 )  # fmt: skip
 
@@ -75,6 +85,8 @@ class _Tree:
         self._types: dict[str, tuple[str, int]] = {}
         self._seen: set[Subject] = set()
         self._ports, self._devices = words.Ports(facts), words.Devices(facts)
+        self._gids = GidTables(facts)
+        self._netdevs: dict[str, list[tuple[str, int]]] = {}
 
     def put(self, path: str, text: str, line: int) -> None:
         """Record the value of one file."""
@@ -86,17 +98,25 @@ class _Tree:
         known = _OF_PORT if number else _OF_DEVICE
         if number:
             self._seen.add(subject)
-        if number and name == "rate":
+        if number and name.startswith(("gids/", "gid_attrs/")):
+            self._gids.put(subject, name, text, line)
+        elif number and name == "rate" and _gap(text) is None:
             self._ports.put_rate(subject, text, line)
+        elif number and name == "rate":
+            self._value(subject, "rdma.port.rate", str, text, line)
         elif name in known:
             self._value(subject, *known[name], text, line)
+        elif name.startswith("device/net/"):
+            self._netdevs.setdefault(device, []).append((name[11:], line))
         if not number and name == "hca_type":
             self._types[device] = text, line
 
     def _value(self, subject: Subject, name: str, read: Callable[[str], Any], text: str, line: int) -> None:
-        reason = next((reason for said, reason in _ERRORS.items() if text.rstrip().endswith(said)), None)
-        if reason is not None:
+        reason = _gap(text)
+        if reason is not None and not (name.startswith("rdma.counter.") and text in _NO_COUNTER):
             self._facts.missing(subject, name, reason, text.strip()[:60], line)
+        elif reason is not None:
+            self._facts.missing(subject, name, Reason.ABSENT, "this port does not count it", line)
         elif not text.strip() and name == "rdma.port.traffic_class":
             self._facts.missing(subject, name, Reason.ABSENT, "never set", line)
         else:
@@ -108,8 +128,26 @@ class _Tree:
             kind, line = self._types.get(subject.id.rpartition("/")[0], ("", 0))
             if kind:
                 self._ports.put(subject, "rdma.port.hca_type", words.hca_type, kind, line)
+            self._netdev(subject)
+        self._gids.close()
         self._ports.close()
         self._devices.close()
+
+    def _netdev(self, subject: Subject) -> None:
+        """Record the interface of a port: the one of its GIDs, else the only one of the device that is no child."""
+        named = self._gids.netdev(subject)
+        mine = [one for one in self._netdevs.get(subject.id.rpartition("/")[0], ()) if not {".", "@"} & set(one[0])]
+        if named:
+            self._facts.put(subject, "rdma.port.netdev", *named)
+        elif len(mine) == 1:
+            self._facts.put(subject, "rdma.port.netdev", *mine[0])
+
+
+def _gap(text: str) -> Reason | None:
+    """Tell why there is no value; None where there is one."""
+    if text.startswith("!error "):
+        return Reason.FAILED
+    return next((reason for said, reason in _ERRORS.items() if text.rstrip().endswith(said)), None)
 
 
 @fmt(
@@ -137,6 +175,10 @@ def parse_sysfs_infiniband(output: Output, facts: FactSink) -> None:
             path = match[1]
         elif match := _FLAT.match(bare):
             tree.put(match[1], match[2], line)
+        elif (match := _DEVICE.match(text)) and pci_address(match[2]):
+            facts.put(Subject("nic", match[1]), "rdma.device.pci", pci_address(match[2]), line)
+        elif (match := _TOS.match(text)) and int(match[3]) < 256:
+            facts.put(port(match[1], match[2]), "rdma.port.default_tos", int(match[3]), line)
         elif path and text.strip():
             tree.put(path, text, line)
             path = ""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from hwcheck.evidence import Output
-from hwcheck.facts import NODE, number
+from hwcheck.facts import NODE, real
 from hwcheck.parse.format import fmt
 from hwcheck.parse.sink import FactSink
 
@@ -50,7 +50,7 @@ def _seconds(line: str) -> float | None:
     if not up:
         parts = before.split()  # /proc/uptime: since boot, idle
         try:
-            return float(number(parts[0])) if len(parts) == 2 else None
+            return real(parts[0]) if len(parts) == 2 else None
         except ValueError:
             return None
     rest = re.split(r",\s+\d+ user|,\s+load average", rest)[0].strip()

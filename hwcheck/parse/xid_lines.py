@@ -25,7 +25,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_WORDS = r"(?P<words>(?:0x[0-9a-fA-F]{1,16}[ ,]{0,2}){1,12})"
+# Words are parted by blanks or commas; two that run into each other are of a broken line, and no word is read.
+_WORDS = r"(?P<words>0x[0-9a-fA-F]{1,16}(?:[ ,]{1,2}0x[0-9a-fA-F]{1,16}){0,11}[ ,]{0,2})"
 
 _XID = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<at>[0-9A-Fa-f:.]{7,20})[^)]{0,32}\): (?P<code>\d{1,6}),\s?"
@@ -116,7 +117,7 @@ def read_xid(message: str) -> XidLine | None:
         unit=named.get("unit") or "",
         fatal=severity.endswith("Fatal") if severity else None,
         link=int(named["link"]) if named.get("link") else None,
-        words=tuple(int(word.strip(","), 16) for word in (named.get("words") or "").replace(",", " ").split()),
+        words=tuple(int(word, 16) for word in (named.get("words") or "").replace(",", " ").split()),
         action=action["action"] if action is not None else "",
         place=place[1] if place is not None else "",
     )

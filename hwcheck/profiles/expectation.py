@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ class Expectation:
     operand: Any
 
     @classmethod
-    def of(cls, data: dict[str, Any]) -> Expectation:
+    def of(cls, data: Any) -> Expectation:
         """
         Read the YAML form.
 
@@ -42,7 +43,7 @@ class Expectation:
             isinstance(operand, list)
             and len(operand) == 2
             and all(map(_is_number, operand))
-            and operand[0] <= operand[1]  # noqa: PLR2004
+            and operand[0] <= operand[1]
         ):
             raise ValueError("between takes two numbers, the lower first")
         if operator == "matches":
@@ -80,13 +81,14 @@ class Expectation:
         if self.operator in _NUMBERS or self.operator == "between":
             if not _is_number(value):
                 raise TypeError(f"{self.operator} cannot judge {value!r}")
-            return {
+            compare: dict[str, Callable[[], bool]] = {
                 "at_least": lambda: value >= operand,
                 "at_most": lambda: value <= operand,
                 "above": lambda: value > operand,
                 "below": lambda: value < operand,
                 "between": lambda: operand[0] <= value <= operand[1],
-            }[self.operator]()
+            }
+            return compare[self.operator]()
         if self.operator == "equals":
             return _same(value, operand)
         if self.operator == "matches":
@@ -97,8 +99,8 @@ class Expectation:
     def __str__(self) -> str:
         """Say it in words, without unit."""
         words = {
-            "equals": "{}", "at_least": "at least {}", "at_most": "at most {}", "above": "above {}", "below": "below {}",
-            "matches": "like {}",
+            "equals": "{}", "at_least": "at least {}", "at_most": "at most {}", "above": "above {}",
+            "below": "below {}", "matches": "like {}",
         }  # fmt: skip
         if self.operator == "between":
             return f"{self.operand[0]} to {self.operand[1]}"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hwcheck.facts import NODE, Snapshot, Subject
+from hwcheck.facts import NODE, Snapshot, Subject, bare_name
 
 GENERIC = "base"
 PLACEHOLDER = "NVIDIA Graphics Device"
@@ -21,6 +21,8 @@ PLACEHOLDER = "NVIDIA Graphics Device"
 @dataclass(frozen=True, slots=True)
 class Identity:
     """
+    The platform of a node, and how sure we are of it.
+
     Attributes:
         platform: profile name; ``base`` when no platform is recognised or GPUs differ.
         confidence: ``pci-id``; ``name`` (product name, and no contradiction); ``hint`` (name in a measurement);
@@ -110,8 +112,3 @@ def _by_name(product: str, platforms: dict[str, dict[str, Any]]) -> str:
         if any(bare_name(candidate) == wanted for candidate in match.get("names") or ()):
             return name
     return ""
-
-
-def bare_name(product: str) -> str:
-    """Spell a product name as old and new drivers share it: lower case, without ``NVIDIA``."""
-    return product.strip().lower().removeprefix("nvidia ")

@@ -95,6 +95,24 @@ class ProfileSet:
             check_layer(layer)
             self._known_ids(layer)
 
+    def over(self, data: dict[str, Any], where: str) -> ProfileSet:
+        """
+        Return these layers with one more on top: what the site says of one host.
+
+        Args:
+            data: as in a site file.
+            where: whose it is, for messages.
+
+        Raises:
+            ProfileError: it does not load.
+        """
+        layer = Layer(where, where, data, {})
+        check_layer(layer)
+        self._known_ids(layer)
+        other = object.__new__(ProfileSet)  # the shipped layers are loaded once
+        other.layers, other._profiles, other._sites = self.layers, {}, [*self._sites, layer]
+        return other
+
     def _known_ids(self, layer: Layer) -> None:
         """Refuse a site's entry for a check or bound that exists nowhere: a typo would silently demand nothing."""
         for section in ("checks", "bounds"):
@@ -112,7 +130,7 @@ class ProfileSet:
     @property
     def families(self) -> set[str]:
         """All check families, from the schema."""
-        schema = json.loads(resources.files(SHIPPED).joinpath("schema.json").read_text(encoding="utf-8"))
+        schema = _schema()
         pattern = schema["properties"]["checks"]["propertyNames"]["pattern"]
         return set(pattern[pattern.index("(") + 1 : pattern.index(")")].split("|"))
 
@@ -197,7 +215,7 @@ def check_layer(layer: Layer) -> None:
     """
     import jsonschema  # noqa: PLC0415 - 40 ms, and needed only for layers that are not shipped
 
-    schema = json.loads(resources.files(SHIPPED).joinpath("schema.json").read_text(encoding="utf-8"))
+    schema = _schema()
     validator = jsonschema.Draft202012Validator(schema)
     for error in sorted(validator.iter_errors(layer.data), key=lambda e: list(map(str, e.absolute_path))):
         keys = tuple(error.absolute_path)
@@ -208,7 +226,7 @@ def check_layer(layer: Layer) -> None:
             _check_entry(id, entry, layer)
 
 
-def _check_entry(id: str, entry: dict[str, Any], layer: Layer) -> None:  # noqa: A002 - the word of the field
+def _check_entry(id: str, entry: dict[str, Any], layer: Layer) -> None:
     fact = entry.get("fact")
     if fact is not None and fact not in NAMES:
         raise ProfileError(
@@ -248,6 +266,11 @@ def _check_expectation(
             expectation.check_type(spec.type)
     except ValueError as error:
         raise ProfileError(f"check {id}: {error}", layer.path, line_of(layer.lines, keys)) from error
+
+
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(resources.files(SHIPPED).joinpath("schema.json").read_text(encoding="utf-8"))
+    return schema
 
 
 def _read_file(path: Path) -> Layer:

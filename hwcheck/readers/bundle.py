@@ -1,35 +1,35 @@
 """
-Evidence directories and bundles: ``manifest.json`` + ``raw/``, as a folder or as ``.tar.gz``.
+Evidence directories: ``manifest.json`` + ``raw/``. A bundle is the same as an archive (:mod:`hwcheck.readers.archive`).
 
 Manifest: ``{"format": "hwcheck.evidence/1", "node": NAME, "simulated": false, "sources": [{"id": KIND, "file":
 "raw/NAME" | null, "status": "ok" | "absent" | "denied" | "timeout" | "failed" | "truncated", "detail": "", "seconds":
-0.4, "time": ISO, "command": ""}]}``. A bundle may hold several such folders.
+0.4, "time": ISO, "command": ""}], "broken": [[NAME, WHY]], "unreachable": "", "advice": ""}``; the last three say what was
+lost on the way. A folder may hold several such folders.
 
-Nothing is ever extracted. Links, devices and names that lead outside are refused; sizes are limited.
+A manifest comes from a node and is not trusted: a value of a wrong type makes that source unparsable, never an error.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
-import zipfile
+import math
 from collections.abc import Callable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from hwcheck.errors import EvidenceError
-from hwcheck.evidence import Evidence, Leftover, Output
+from hwcheck.evidence import EXCERPT_LENGTH, Evidence, Output
 from hwcheck.facts import Reason
-from hwcheck.parse import FORMATS
-from hwcheck.readers.lines import NotText, lines
-from hwcheck.readers.segments import split_text
+from hwcheck.parse.fill import fill
+from hwcheck.lines import clean
+from hwcheck.readers.texts import Texts
 
 MANIFEST = "manifest.json"
 FORMAT = "hwcheck.evidence/1"
-MAX_MEMBERS = 20_000
-MAX_BYTES = 2 << 30
 MAX_MANIFEST = 8 << 20
+POSTED = "posted"
+"""Source id of a text whose format is to be recognised."""
+
 _STATUS = {
     "ok": None,
     "absent": Reason.ABSENT,
@@ -47,125 +47,38 @@ def read_directory(place: Path) -> Iterator[Evidence]:
     Read a folder with a manifest, or each folder in it that has one.
 
     Raises:
-        EvidenceError: a manifest that is none.
+        EvidenceError: a manifest that is none, or that is a link to elsewhere.
     """
     homes = [place] if (place / MANIFEST).is_file() else sorted(p.parent for p in place.glob(f"*/{MANIFEST}"))
     for home in homes:
         root = home.resolve()
 
         def open_member(name: str, root: Path = root) -> BinaryIO | None:
-            path = (root / name).resolve()
-            if not path.is_relative_to(root) or not path.is_file():
+            try:
+                path = (root / name).resolve()
+                return path.open("rb") if path.is_relative_to(root) and path.is_file() else None
+            except (OSError, ValueError, RuntimeError):  # too long, with a NUL, a ring of links, not ours to read
                 return None
-            return path.open("rb")
 
-        with (home / MANIFEST).open("rb") as stream:
-            yield _from_manifest(stream.read(MAX_MANIFEST + 1), str(home), open_member)
-
-
-def is_archive(stream: BinaryIO) -> bool:
-    """Tell whether a file is a tar (also compressed) or zip archive; leaves the stream at its start."""
-    try:
-        if zipfile.is_zipfile(stream):
-            return True
-        stream.seek(0)
-        try:
-            with tarfile.open(fileobj=stream, mode="r:*") as archive:
-                return archive.next() is not None
-        except (tarfile.TarError, EOFError, OSError, ValueError, MemoryError):
-            return False
-    finally:
-        stream.seek(0)
+        stream = open_member(MANIFEST)
+        if stream is None:
+            raise EvidenceError(f"{home}: {MANIFEST} cannot be read, or leads outside")
+        with stream:
+            yield from read_manifest(stream.read(MAX_MANIFEST + 1), str(home), open_member)
 
 
-def read_archive(stream: BinaryIO, name: str, posted: Evidence) -> Iterator[Evidence]:
+def read_manifest(data: bytes, where: str, open_member: Opener) -> Iterator[Evidence]:
     """
-    Read a bundle; an archive without a manifest is a set of posted files, added to ``posted`` (then yielded).
+    Read a node by its manifest; posted texts in it may tell of more nodes.
+
+    Args:
+        data: the manifest.
+        where: its place, for messages.
+        open_member: opens a file by the name that the manifest gives, or returns None.
 
     Raises:
-        EvidenceError: too many members, too large, or broken.
+        EvidenceError: no manifest of our format.
     """
-    members = _zip_members(stream, posted) if zipfile.is_zipfile(stream) else _tar_members(stream, posted)
-    homes = sorted(str(PurePosixPath(member).parent) for member in members if PurePosixPath(member).name == MANIFEST)
-    if not homes:
-        for member, data in members.items():
-            try:
-                for evidence in split_text(lines(io.BytesIO(data)), f"{name}:{member}", posted):
-                    if evidence is not posted:
-                        yield evidence
-            except NotText:
-                posted.leftovers.append(Leftover(f"{name}:{member}", 1, 0, "a binary file, no text"))
-        yield posted
-        return
-    for home in homes:
-
-        def open_member(file: str, home: str = home) -> BinaryIO | None:
-            data = members.get(str(PurePosixPath(home) / file))
-            return io.BytesIO(data) if data is not None else None
-
-        yield _from_manifest(members[str(PurePosixPath(home) / MANIFEST)], f"{name}:{home}", open_member)
-
-
-def _tar_members(stream: BinaryIO, posted: Evidence) -> dict[str, bytes]:
-    members: dict[str, bytes] = {}
-    total = 0
-    stream.seek(0)
-    try:
-        with tarfile.open(fileobj=stream, mode="r|*") as archive:
-            for count, member in enumerate(archive):
-                total += member.size if member.isreg() else 0
-                _within_limits(count, total)
-                path = _safe(member.name)
-                if member.isdir():
-                    continue
-                if path is None or not member.isreg():
-                    posted.leftovers.append(Leftover(member.name[:80], 1, 0, "a link, device or outside path: not read"))
-                    continue
-                file = archive.extractfile(member)
-                members[path] = file.read() if file else b""
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        if not members:
-            raise EvidenceError(f"broken archive: {error}") from error
-        posted.broken.append(("the archive", f"broken archive: {error}"))
-    return members
-
-
-def _zip_members(stream: BinaryIO, posted: Evidence) -> dict[str, bytes]:
-    members: dict[str, bytes] = {}
-    total = 0
-    stream.seek(0)
-    try:
-        with zipfile.ZipFile(stream) as archive:
-            for count, member in enumerate(archive.infolist()):
-                total += member.file_size
-                _within_limits(count, total)
-                path = _safe(member.filename)
-                if member.is_dir():
-                    continue
-                if path is None or (member.external_attr >> 16) & 0o170000 == 0o120000:
-                    posted.leftovers.append(Leftover(member.filename[:80], 1, 0, "a link or outside path: not read"))
-                    continue
-                with archive.open(member) as file:
-                    members[path] = file.read(member.file_size)
-    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError) as error:
-        raise EvidenceError(f"broken archive: {error}") from error
-    return members
-
-
-def _within_limits(count: int, total: int) -> None:
-    if count >= MAX_MEMBERS or total > MAX_BYTES:
-        raise EvidenceError(f"archive over the limits ({MAX_MEMBERS} members, {MAX_BYTES >> 30} GiB)")
-
-
-def _safe(name: str) -> str | None:
-    """Return the name as a clean relative path, or None when it leads outside."""
-    path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts:
-        return None
-    return str(path)
-
-
-def _from_manifest(data: bytes, where: str, open_member: Opener) -> Evidence:
     if len(data) > MAX_MANIFEST:
         raise EvidenceError(f"{where}: {MANIFEST} is larger than {MAX_MANIFEST >> 20} MiB")
     try:
@@ -175,58 +88,66 @@ def _from_manifest(data: bytes, where: str, open_member: Opener) -> Evidence:
     sources = manifest.get("sources") if isinstance(manifest, dict) else None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or not isinstance(sources, list):
         raise EvidenceError(f"{where}: {MANIFEST} is not of format {FORMAT}")
-    node = manifest.get("node")
-    evidence = Evidence(
-        node[:255] if isinstance(node, str) else "", simulated=manifest.get("simulated") is True, collected=True
-    )
-    for source in sources:
+    evidence = Evidence(_text(manifest, "node", 255), simulated=manifest.get("simulated") is True, collected=True)
+    posted = Texts(evidence)
+    evidence.unreachable, evidence.advice = _text(manifest, "unreachable", 500), _text(manifest, "advice", 1000)
+    evidence.broken += _lost(manifest.get("broken"))
+    for index, source in enumerate(sources):
         if isinstance(source, dict) and isinstance(source.get("id"), str):
-            _add_source(source, evidence, open_member)
-    return evidence
+            _add_source(source, posted, open_member)
+        else:
+            evidence.broken.append((MANIFEST, f"source {index + 1} has no id"))
+    yield from posted.nodes()
 
 
-def _add_source(source: dict[str, Any], evidence: Evidence, open_member: Opener) -> None:
-    kind = source["id"]
+def _text(record: dict[str, Any], key: str, length: int = EXCERPT_LENGTH) -> str:
+    value = record.get(key)
+    return clean(value)[:length] if isinstance(value, str) else ""
+
+
+def _lost(rows: Any) -> Iterator[tuple[str, str]]:
+    """Go through what the collector itself could not read to its end."""
+    for row in rows[:1000] if isinstance(rows, list) else ():
+        if isinstance(row, list) and len(row) == 2 and all(isinstance(part, str) for part in row):
+            yield clean(row[0])[:80], clean(row[1])[:EXCERPT_LENGTH]
+
+
+def _add_source(source: dict[str, Any], posted: Texts, open_member: Opener) -> None:
+    kind, name = source["id"], source.get("file")
+    file = _text(source, "file") if isinstance(name, str) else ""
+    stream = open_member(name) if isinstance(name, str) else None
+    if kind == POSTED and file:
+        _add_posted(stream, file, posted)
+        return
+    output = Output(
+        clean(kind)[:80],
+        file=file or clean(kind)[:80],
+        command=_text(source, "command"),
+        time=_text(source, "time", 80),
+    )
     status = source.get("status", "ok")
-    file = source.get("file") if isinstance(source.get("file"), str) else ""
-    output = Output(kind, file=file or kind, command=str(source.get("command") or ""), time=str(source.get("time") or ""))
-    output.reason = _STATUS.get(status, Reason.UNPARSABLE)
-    output.detail = str(source.get("detail") or "")[:200]
-    seconds = source.get("seconds")
-    output.seconds = float(seconds) if isinstance(seconds, (int, float)) else None
-    if kind == "posted" and file:
-        _add_posted(file, evidence, open_member)
-        return
-    evidence.outputs.append(output)
-    stream = open_member(file) if file else None
-    if stream is None:
-        if output.reason is None:
-            output.reason, output.detail = Reason.UNPARSABLE, f"{file or 'the file'} is not in the evidence"
-        return
-    spec = FORMATS.get(kind)
-    output.digest = spec.digest() if spec is not None and spec.digest else None
-    with stream:
-        try:
-            for number, line in enumerate(lines(stream), 1):
-                if output.digest is None:
-                    output.lines.append(line)
-                else:
-                    output.digest.feed(line, number)
-                output.count = number
-        except EvidenceError as error:
-            output.reason, output.detail = Reason.UNPARSABLE, str(error)
+    output.reason = _STATUS.get(status, Reason.UNPARSABLE) if isinstance(status, str) else Reason.UNPARSABLE
+    output.detail = _text(source, "detail")
+    output.seconds = _seconds(source.get("seconds"))
+    posted.unnamed.outputs.append(output)
+    if stream is not None:
+        with stream:
+            fill(output, stream)
+    elif output.reason is None:
+        output.reason, output.detail = Reason.UNPARSABLE, f"{file or 'the file'} is not in the evidence"
 
 
-def _add_posted(file: str, evidence: Evidence, open_member: Opener) -> None:
-    """A source of id ``posted`` is a text whose format is to be recognised."""
-    stream = open_member(file)
+def _seconds(value: Any) -> float | None:
+    try:
+        seconds = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else -1.0
+    except OverflowError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _add_posted(stream: BinaryIO | None, file: str, posted: Texts) -> None:
     if stream is None:
-        evidence.broken.append((file, "is not in the evidence"))
+        posted.unnamed.broken.append((file, "is not in the evidence"))
         return
     with stream:
-        try:
-            split_text(lines(stream), file, evidence)
-        except NotText:
-            evidence.leftovers.append(Leftover(file, 1, 0, "a binary file, no text"))
-        except EvidenceError as error:
-            evidence.broken.append((file, str(error)))
+        posted.add(stream, file)

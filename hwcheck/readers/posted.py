@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import select
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from hwcheck.errors import EvidenceError, UsageError
-from hwcheck.evidence import Evidence, Leftover
-from hwcheck.readers.bundle import MANIFEST, is_archive, read_archive, read_directory
-from hwcheck.readers.lines import NotText, lines
-from hwcheck.readers.segments import split_text
+from hwcheck.errors import UsageError
+from hwcheck.evidence import Evidence
+from hwcheck.readers.archive import is_archive, read_archive
+from hwcheck.readers.bundle import MANIFEST, read_directory
+from hwcheck.readers.texts import Texts
 
 MAX_FILES = 5000
+WRITER_SECONDS = 30
 
 
 def read_paths(paths: Iterable[str], stdin: BinaryIO | None = None) -> Iterator[Evidence]:
@@ -28,61 +32,63 @@ def read_paths(paths: Iterable[str], stdin: BinaryIO | None = None) -> Iterator[
         UsageError: a path that is not there or cannot be read.
         EvidenceError: an evidence directory or bundle that is broken as a whole.
     """
-    posted = Evidence()
-    used = False
+    posted = Texts()
     for path in paths:
-        if path == "-":
-            used = True
-            yield from _posted_stream(stdin or sys.stdin.buffer, "standard input", posted)
-            continue
-        place = Path(path)
         try:
-            if place.is_dir():
-                nodes = list(read_directory(place))
-                yield from nodes
-                if not nodes:
-                    used = True
-                    yield from _posted_directory(place, posted)
-                continue
-            with place.open("rb") as stream:
-                if is_archive(stream):
-                    for node in read_archive(stream, path, posted):
-                        used = used or node is posted
-                        if node is not posted:
-                            yield node
-                else:
-                    used = True
-                    yield from _posted_stream(stream, path, posted)
+            if path == "-":
+                posted.add(stdin or sys.stdin.buffer, "standard input")
+            elif Path(path).is_dir():
+                yield from _directory(Path(path), posted)
+            else:
+                yield from _file(path, posted)
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror or error}") from error
-    if used:
-        yield posted
+    if posted.used:
+        yield from posted.nodes()
 
 
-def _posted_directory(place: Path, posted: Evidence) -> Iterator[Evidence]:
+def _file(path: str, posted: Texts) -> Iterator[Evidence]:
+    with _open(path) as stream:
+        # a pipe, as of <(nvidia-smi -q), has no end to look for an archive's directory at
+        if stream.seekable() and is_archive(stream):
+            yield from read_archive(stream, path, posted)
+        else:
+            posted.add(stream, path)
+
+
+def _open(path: str) -> BinaryIO:
+    """
+    Open what has an end: a file, or a pipe that somebody writes to.
+
+    Raises:
+        UsageError: a device (/dev/zero has no end), a socket, or a pipe without a writer.
+    """
+    mode = os.stat(path).st_mode  # noqa: PTH116 - follows links, as open does
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+        raise UsageError(f"{path}: a device or socket, not a file; use - for standard input")
+    if not stat.S_ISFIFO(mode):
+        return Path(path).open("rb")
+    # opening a pipe waits for its writer for ever; this way the wait has an end, and is said
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not select.select([descriptor], [], [], WRITER_SECONDS)[0]:
+        os.close(descriptor)
+        raise UsageError(f"{path}: a pipe that nobody has written to for {WRITER_SECONDS} s")
+    os.set_blocking(descriptor, True)
+    return os.fdopen(descriptor, "rb")
+
+
+def _directory(place: Path, posted: Texts) -> Iterator[Evidence]:
+    found = False
+    for node in read_directory(place):
+        found = True
+        yield node
+    if found:
+        return
     files = sorted(path for path in place.rglob("*") if path.is_file() and not path.is_symlink())
     if not files:
         raise UsageError(f"{place}: no {MANIFEST} and no file in it")
     for path in files[:MAX_FILES]:
         with path.open("rb") as stream:
-            yield from _posted_stream(stream, str(path.relative_to(place)), posted)
-
-
-def _posted_stream(stream: BinaryIO, name: str, posted: Evidence) -> Iterator[Evidence]:
-    """Add a text to the posted node; yield the nodes that its host prefixes tell of."""
-    try:
-        for evidence in split_text(_until_broken(lines(stream), name, posted), name, posted):
-            if evidence is not posted:
-                yield evidence
-    except NotText:
-        posted.leftovers.append(Leftover(name, 1, 0, "a binary file, no text"))
-
-
-def _until_broken(text: Iterator[str], name: str, posted: Evidence) -> Iterator[str]:
-    """Pass lines on; a file that breaks off in the middle (gzip) keeps what came before, and says so."""
-    try:
-        yield from text
-    except NotText:
-        raise
-    except EvidenceError as error:
-        posted.broken.append((name, str(error)))
+            posted.add(stream, str(path.relative_to(place)))
+    if len(files) > MAX_FILES:
+        posted.unnamed.broken.append((str(place), f"{len(files)} files, only the first {MAX_FILES} were read"))

@@ -12,7 +12,7 @@ from hwcheck.facts import NAMES
 from hwcheck.parse import FORMATS
 from hwcheck.profiles import ProfileSet
 from hwcheck.report.explain_check import check_ids, check_page
-from hwcheck.report.explain_code import code_page
+from hwcheck.report.explain_code import code_page, unlisted_page
 from hwcheck.report.explain_parts import bound_page, fact_page, family_page, format_page, profile_page
 from hwcheck.report.page import Page, render_page
 from hwcheck.report.sheet import terminal
@@ -50,6 +50,9 @@ def explain(words: list[str], profiles: ProfileSet) -> Page:
             made = page()
             made.add("See also", *(f"There is a {kind} of this name too: {other().title}" for kind, other in others))
             return made
+    unlisted = unlisted_page(_spellings(words)[-1])
+    if unlisted is not None:
+        return unlisted
     raise UsageError(_unknown(words, names))
 
 

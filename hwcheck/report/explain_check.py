@@ -8,7 +8,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from hwcheck.checks import RELATIONS, Every, Relation, Some
-from hwcheck.engine import COMPLETE
+from hwcheck.checks.coverage import OWN_CHECKS
 from hwcheck.facts import NAMES
 from hwcheck.findings import Remedy, Urgency
 from hwcheck.incidents import RULES
@@ -23,21 +23,6 @@ _SCOPES = {
     "numa": "Each NUMA node of which", "pci": "Each PCI device of which", "measurement": "Each measurement of which",
     "clock": "Each clock of which", "unit": "Each service of which", "component": "Each firmware component of which",
 }  # fmt: skip
-COMPLETE_TITLE = "Every source that was asked has answered"
-_COMPLETE = """
-What it checks: that every source which was asked gave its whole answer. A source that timed out, was denied, broke off
-or could not be understood is named, with the facts that it would have given.
-
-Why it matters: what was asked and not told is unknown, and unknown is never fine. Each check that needs one of those
-facts is unknown too.
-
-How to fix: run the source again, as root where it was denied, and give its output whole. A source that never answers
-is a symptom itself: look at the kernel log for a hung driver.
-
-Applies to: all evidence. A source that was never asked, or a tool that is not there, is skipped.
-
-Source: by design of this tool: "could not tell" is never "fine".
-"""
 
 
 def check_ids(profiles: ProfileSet) -> dict[str, Relation | None]:
@@ -47,11 +32,11 @@ def check_ids(profiles: ProfileSet) -> dict[str, Relation | None]:
     Returns:
         id → the relation that answers for it; None for those of the profiles' YAML and of the engine.
     """
-    ids: dict[str, Relation | None] = {COMPLETE: None}
+    ids: dict[str, Relation | None] = dict.fromkeys(OWN_CHECKS)
     for layer in profiles.layers.values():
         ids.update(dict.fromkeys(id for id, entry in (layer.data.get("checks") or {}).items() if entry))
     for relation in RELATIONS.values():
-        ids.update(dict.fromkeys((relation.id, *relation.ids), relation))  # xid.*: where no code can be looked for
+        ids.update(dict.fromkeys((relation.id, *relation.ids), relation))
     return ids
 
 
@@ -59,8 +44,9 @@ def check_page(id: str, relation: Relation | None, profiles: ProfileSet) -> Page
     """Explain a check."""
     if relation is not None:
         page = _relation_page(id, relation, profiles)
-    elif id == COMPLETE:
-        page = Page(id, "check", COMPLETE_TITLE, sections_of(_COMPLETE))
+    elif id in OWN_CHECKS:
+        title, text = OWN_CHECKS[id]
+        page = Page(id, "check", title, sections_of(text))
     else:
         page = _setting_page(id, entries_of(profiles, "checks", id))
     page.add("Incidents", *_incidents(id))

@@ -28,6 +28,42 @@ _SXID = {
 }
 Sections = dict[str, list[Block]]
 
+_RECOVERY = (
+    "The driver says which recovery this GPU needs from now on. It is no error of its own, yet until that is done the "
+    "GPU works in a state that NVIDIA does not vouch for."
+)
+_UNLISTED = {
+    "xid": (
+        "Xid {code} is in no catalogue that hwcheck has. An Xid that is not listed is a warning to be looked into in "
+        "the next maintenance window, under the id xid.unlisted; it is never taken for harmless and never fails a node."
+    ),
+    "sxid": (
+        "SXid {code} is in no catalogue that hwcheck has. An SXid that is not listed fails where its line says Fatal "
+        "and is a warning otherwise, under the id sxid.unlisted."
+    ),
+}
+
+
+def unlisted_page(id: str) -> Page | None:
+    """
+    Explain ``xid.12345``: how a code that no catalogue knows is judged.
+
+    Returns:
+        the page; None for an id that has not the form of a code.
+    """
+    family, _, number = id.partition(".")
+    if family not in _UNLISTED or not (number.isascii() and number.isdecimal() and len(number) < 7):
+        return None
+    code = int(number)
+    name, of = ("Xid", "GPU error") if family == "xid" else ("SXid", "NVSwitch error")
+    page = Page(id, of, f"{name} {code}: in no catalogue")
+    page.add("How hwcheck judges it", _UNLISTED[family].format(code=code))
+    page.add(
+        "How to fix", "Read the whole line, take nvidia-bug-report.sh, and ask vendor support what the code means."
+    )
+    return page
+
+
 _BY_LINE = frozenset({74, *range(144, 151)})
 _STATUS = {
     Status.PASS: "nothing: it is no fault",
@@ -45,7 +81,7 @@ def code_page(id: str, relation: Relation) -> Page | None:
         the page; None for an id that is no code of a catalogue.
     """
     family, _, number = id.partition(".")
-    if not number.isdecimal() or family not in ("xid", "sxid"):
+    if not (number.isascii() and number.isdecimal() and len(number) < 7) or family not in ("xid", "sxid"):
         return None
     how = sections_of(relation.text)
     if family == "xid":
@@ -58,10 +94,11 @@ def _xid_page(id: str, entry: Xid | None, how: Sections) -> Page | None:
         return None
     page = Page(id, "GPU error", f"Xid {entry.code}: {entry.title}")
     page.add("What it checks", f"Lines of the kernel log in which the driver reports Xid {entry.code} ({entry.name}).")
-    page.add("Why it matters", f"Severity {entry.severity}: {_XID[entry.severity]}", _sentence(entry.note))
+    severity = _RECOVERY if entry.code == 154 else f"Severity {entry.severity}: {_XID[entry.severity]}"
+    page.add("Why it matters", severity, "" if entry.code == 154 else _sentence(entry.note))
     page.add("How to fix", entry.remedy)
     buckets = [f"at once {entry.now}" if entry.now else "", f"to investigate {entry.then}" if entry.then else ""]
-    said = ", ".join(filter(None, buckets))
+    said = "" if entry.code == 154 else ", ".join(filter(None, buckets))
     page.add("How to fix", f"NVIDIA's words for it: {said}." if said else "")
     if entry.since_154:
         page.add("How to fix", f"The driver adds an Xid 154 with the recovery that it wants ({entry.since_154}).")
@@ -87,6 +124,11 @@ def _verdict(entry: Xid) -> str:
     """Say what one line of this code on one GPU is judged as."""
     if entry.code in _BY_LINE:
         return "By what its line says: link, unit, words."
+    if entry.code == 154:
+        return (
+            "By the action that its line names: None is no fault; any other is a fail with the remedy of that action, "
+            "unless another Xid of this GPU fails already: then it is a note that follows that Xid."
+        )
     once: dict[str, Any] = defaultdict(lambda: 1)  # one line, one job, one place: whatever is counted is 1
     verdict = judge(entry.code, [once], {entry.code}, lonely=False, wanted="")
     when = URGENCIES.get(verdict.urgency)

@@ -7,11 +7,12 @@ import inspect
 import sys
 
 from hwcheck.checks import RELATIONS
+from hwcheck.checks.coverage import OWN_CHECKS
 from hwcheck.facts import NAMES, FactName
 from hwcheck.parse import FORMATS, Format
 from hwcheck.profiles import Profile, ProfileSet
 from hwcheck.profiles.identify import GENERIC
-from hwcheck.report.explain_check import COMPLETE_TITLE, check_ids
+from hwcheck.report.explain_check import check_ids
 from hwcheck.report.page import Literal, Page, Table, capital, paragraphs
 from hwcheck.report.wanted import CONFIDENCE, Sources, entries_of, platform_names, set_by, wanted, wanted_table
 
@@ -126,7 +127,7 @@ def family_page(family: str, profiles: ProfileSet) -> Page:
             titles[id] = relation.title.rstrip(".")
         else:
             entries = entries_of(profiles, "checks", id)
-            titles[id] = next(iter(entries.values())).data["title"] if entries else COMPLETE_TITLE
+            titles[id] = next(iter(entries.values())).data["title"] if entries else OWN_CHECKS[id][0]
     page = Page(family, "family of checks", f"{len(titles)} checks")
     page.add("Checks", Table(("check", "what it looks at"), sorted(titles.items())))
     page.add("Checks", "" if titles else "No check of this family yet.")

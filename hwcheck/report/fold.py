@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hwcheck.facts import Subject
+from hwcheck.checks.coverage import COMPLETE
+from hwcheck.facts import Reason, Subject
 from hwcheck.findings import Finding, Remedy, Status, Urgency
 from hwcheck.parse import FORMATS
 
@@ -18,10 +19,9 @@ _KINDS = {
     "gpu": ("GPU", "GPUs"), "port": ("port", "ports"), "nic": ("NIC", "NICs"), "netdev": ("interface", "interfaces"),
     "switch": ("NVSwitch", "NVSwitches"), "numa": ("NUMA node", "NUMA nodes"), "pci": ("PCI device", "PCI devices"),
     "measurement": ("", "measurements"), "clock": ("clock", "clocks"), "unit": ("", "units"),
-    "component": ("", "components"),
+    "component": ("", "components"), "disk": ("disk", "disks"), "mount": ("mount", "mounts"),
 }  # fmt: skip
 _SUBJECTS = 8
-_UNTOLD = ": could not be told, "
 _WORDS = {"timeout": "timed out", "denied": "was denied", "unparsable": "was not understood", "failed": "gave an error"}
 _URGENCIES = (Urgency.NOW, Urgency.JOB_END, Urgency.MAINTENANCE, Urgency.NOTE, None)
 
@@ -101,30 +101,16 @@ def fold_gaps(findings: Iterable[Finding]) -> tuple[list[Gap], list[Finding]]:
     gaps: dict[tuple[str, str], Gap] = {}
     own: list[Finding] = []
     for finding in findings:
-        reason = _reason(finding)
-        if reason is None:
+        if finding.gap is None:
             own.append(finding)
             continue
-        how, detail = reason
+        how, detail = str(finding.gap.reason), finding.gap.detail
         source = finding.origin.source if finding.origin else ""
         title = FORMATS[source].title if source in FORMATS else source or "a source"
         gap = gaps.setdefault((title, how + detail), Gap(title, _WORDS.get(how, how), detail, finding))
-        if finding.check != "evidence.complete":
+        if finding.check != COMPLETE:
             gap.checks[finding.check] = gap.checks.get(finding.check, 0) + 1
     return list(gaps.values()), own
-
-
-def _reason(finding: Finding) -> tuple[str, str] | None:
-    """Read the engine's own words: which reason, and what the tool said."""
-    if finding.check == "evidence.complete" and isinstance(finding.observed, str):
-        how = finding.observed
-        _, _, detail = finding.message.partition(f": {how}")
-        return how, detail.removeprefix(": ")
-    _, found, rest = finding.message.partition(_UNTOLD)
-    if not found:
-        return None
-    how, _, detail = rest.partition(" ")[2].partition(": ")  # rest: NAME REASON[: DETAIL]
-    return how, detail
 
 
 def name_subjects(subjects: Iterable[Subject]) -> str:
@@ -168,7 +154,6 @@ def new_values(finding: Finding) -> dict[str, str]:
 
 def why_skipped(finding: Finding) -> str:
     """Say why a finding was skipped: nobody asked, the device has no such thing, or the check does not apply."""
-    message = finding.message
-    if " not collected (" in message or (message.startswith("no ") and message.endswith(" in the evidence")):
-        return "not collected"
-    return "not reported by the device" if " absent (" in message else "not applicable"
+    if finding.gap is None:
+        return "not applicable"
+    return "not collected" if finding.gap.reason is Reason.NOT_COLLECTED else "not reported by the device"

@@ -41,7 +41,8 @@ def render_junit(verdicts: Iterable[NodeVerdict], *, strict: bool = False) -> st
     for key in ("tests", *_COUNTED.values()):
         root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
     ET.indent(root)
-    return ET.tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii") + "\n"
+    document: bytes = ET.tostring(root, encoding="us-ascii", xml_declaration=True)
+    return document.decode("ascii") + "\n"
 
 
 def _suite(verdict: NodeVerdict, *, strict: bool) -> ET.Element:

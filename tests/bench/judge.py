@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from hwcheck.evidence import Evidence
 from hwcheck.pipeline import Pipeline
 from hwcheck.profiles import ProfileSet
-from hwcheck.readers.lines import lines
+from hwcheck.lines import lines
 from hwcheck.readers.segments import split_text
 from tests.machines import as_xml, hgx_h200
 
@@ -60,14 +60,19 @@ def bench_node(repeats: int) -> None:
     pipeline = Pipeline(ProfileSet())
     pipeline.judge(evidence_of(text))
     print(f"8-GPU nvidia-smi -q -x: {len(text) >> 10} KiB, {text.count(chr(10))} lines")
-    show("  read, parsed and judged", [cpu(lambda: pipeline.judge(evidence_of(text))) for _ in range(repeats)], "ms CPU", 1e3)
+    show(
+        "  read, parsed and judged",
+        [cpu(lambda: pipeline.judge(evidence_of(text))) for _ in range(repeats)],
+        "ms CPU",
+        1e3,
+    )
 
 
 def log_bytes() -> Iterator[bytes]:
     """Make a kernel log of a busy node: ordinary lines, a storm of Xids, link and peermem noise."""
     ordinary = (
         "systemd[1]: Started session-{n}.scope - Session {n} of User ops.",
-        "audit: type=1400 audit(1700000{n}.123:99): apparmor=\"STATUS\" operation=\"profile_load\" pid={n}",
+        'audit: type=1400 audit(1700000{n}.123:99): apparmor="STATUS" operation="profile_load" pid={n}',
         "docker0: port 1(veth{n}) entered forwarding state",
         "perf: interrupt took too long (2516 > 2500), lowering kernel.perf_event_max_sample_rate to 79000",
     )
@@ -104,13 +109,15 @@ def bench_log_child() -> None:
     verdict = pipeline.judge(evidence)
     spent = time.process_time() - start - making
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{LOG_LINES} kernel log lines: {spent:.2f} s CPU, peak {peak:.0f} MiB of the whole process, {verdict.verdict}")
+    print(
+        f"{LOG_LINES} kernel log lines: {spent:.2f} s CPU, peak {peak:.0f} MiB of the whole process, {verdict.verdict}"
+    )
 
 
 def bench_log(repeats: int) -> None:
     """Run the log bench in fresh processes."""
     for _ in range(repeats):
-        subprocess.run([sys.executable, "-m", "tests.bench.judge", "--log-child"], check=True)  # noqa: S603 - ourselves
+        subprocess.run([sys.executable, "-m", "tests.bench.judge", "--log-child"], check=True)
 
 
 def fleet(count: int) -> Iterator[Evidence]:

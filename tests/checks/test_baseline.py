@@ -47,12 +47,13 @@ def nccl(
     """Make an all-reduce table with one row; algbw fits busbw and the number of ranks."""
     total = hosts * per_host
     ranks = [
-        f"#  Rank {rank:2} Group  0 Pid 1{rank} on n{rank // per_host} device {rank % per_host} [0x1{rank}] NVIDIA H100 80GB HBM3"
+        f"# Rank {rank} Group 0 Pid 1{rank} on n{rank // per_host} device {rank % per_host} [0x1] NVIDIA H100 80GB HBM3"
         for rank in range(listed or total)
     ]
     algbw = busbw * total / (2 * (total - 1))
     cells = f"999.9 {algbw:.2f} {busbw:.2f} {wrong}"
-    head = "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
+    half = "time   algbw   busbw #wrong"
+    head = f"#       size         count      type   redop    root     {half}     {half}"
     return "\n".join(["# Using devices", *ranks, head, f"  {size} {size // 4} float sum -1 {cells} {cells}"])
 
 
@@ -199,14 +200,10 @@ def test_each_diag_test_is_a_finding_at_its_line() -> None:
 
 def test_a_diag_test_that_could_not_start_is_unknown_and_cuda_leads() -> None:
     """A memory test without CUDA says nothing of the memory; the fabric manager is the cause."""
-    rows = (
-        ("GPU Memory", "Fail - All"),
-        ("Warning", "Error using CUDA API cuInit 'system not yet initia"),
-        ("", "lized'"),
-    )
-    text = diag(rows[0], rows[1]).replace("initia |", "initia  |") + "\n"
-    text = text.rsplit("\n", 2)[0] + f"\n| {'':<26}| {'lized' + chr(39):<47}|\n+---+---+"
-    result = found("dcgmi-diag", text)
+    words = "Error using CUDA API cuInit. Unable to initialize CUDA library: 'system not yet initialized'."
+    pieces = [words[at : at + 45] for at in range(0, len(words), 45)]
+    rows = [("Warning" if number == 0 else "", piece) for number, piece in enumerate(pieces)]
+    result = found("dcgmi-diag", diag(("GPU Memory", "Fail - All"), *rows))
     assert status(result, "baseline.dcgm_diag", "dcgm.gpu_memory") == "unknown"
     lead = result["driver.cuda_init", ""]
     assert lead.status == "fail"
@@ -246,3 +243,26 @@ def test_measurements_carry_unit_and_conditions() -> None:
     snapshot: Snapshot = take_snapshot(Evidence(outputs=[Output("nccl-tests", nccl(470).splitlines())]))
     (one,) = measurements(snapshot)
     assert (one.name, one.value, one.unit, one.conditions["ranks"]) == ("nccl.all_reduce", 470, "GB/s", 8)
+
+
+@pytest.mark.parametrize("wrong", ["0", "N/A"])
+@pytest.mark.parametrize("words", ["4 FAILED", "FAILED"])
+def test_the_tools_own_verdict_counts_whatever_the_column_says(wrong: str, words: str) -> None:
+    """Out of bounds values that FAILED are wrong results, though #wrong is 0 or N/A."""
+    result = found("nccl-tests", nccl(470, wrong=wrong) + f"\n# Out of bounds values : {words}\n")
+    assert status(result, "baseline.nccl_correct") == "fail"
+    assert words in result["baseline.nccl_correct", "nccl.all_reduce"].message
+
+
+def test_the_verdict_counts_without_its_table() -> None:
+    """The last lines of a log are enough to tell wrong results; OK alone passes nothing."""
+    result = found("nccl-tests", "# Out of bounds values : 2 FAILED\n# Avg bus bandwidth    : 353.1 \n", "base")
+    assert status(result, "baseline.nccl_correct", "nccl.collective") == "fail"
+    result = found("nccl-tests", "# Out of bounds values : 0 OK\n", "base")
+    assert not any(finding.status == "pass" and finding.check != "evidence.read" for finding in result.values())
+
+
+def test_no_line_of_ok_makes_an_unvalidated_run_right() -> None:
+    """The tool prints OK also when nothing was checked."""
+    result = found("nccl-tests", nccl(470, wrong="N/A") + "\n# Out of bounds values : 0 OK\n")
+    assert status(result, "baseline.nccl_correct") == "skip"

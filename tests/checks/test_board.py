@@ -169,3 +169,24 @@ def test_c2c_is_asked_of_grace_only(platform: str, status: str) -> None:
 def test_ats_is_asked_of_grace_only(platform: str, status: str) -> None:
     """None and HMM are the right answers of a GPU on x86."""
     assert _judged({"gpu.addressing_mode": "HMM"}, "gpu.addressing", platform).status == status
+
+
+def test_more_banks_than_the_platform_has_are_doubtful_evidence() -> None:
+    """No fault adds banks: the sum is unknown, not failed."""
+    assert _judged(_banks(3073, 0, 0, 0, 0), "hbm.banks", "hgx-h200").status == "unknown"
+    assert _judged(_banks(3071, 0, 0, 0, 0), "hbm.banks", "hgx-h200").status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("facts", "status"),
+    [
+        ({"gpu.temperature.memory": 96}, "skip"),
+        ({"gpu.temperature.memory": 94, "gpu.temperature.memory_max": 95}, "pass"),
+        ({"gpu.temperature.memory": 95, "gpu.temperature.memory_max": 95}, "warn"),
+    ],
+)
+def test_memory_temperature_is_judged_by_the_drivers_own_limit(facts: dict[str, Any], status: str) -> None:
+    """Without a limit from the driver the value is told, and not judged."""
+    finding = _judged(facts, "thermal.memory")
+    assert finding.status == status
+    assert str(facts["gpu.temperature.memory"]) in finding.message

@@ -96,7 +96,7 @@ def _link(speed: str, width: int, head: str = GPU) -> str:
         ("32GT/s", 8, "fail"),
         ("16GT/s", 16, "warn"),
         ("2.5GT/s", 16, "skip"),
-        ("unknown", 16, "skip"),
+        ("unknown", 16, "unknown"),
     ],
 )
 def test_a_gpu_link_is_judged_by_width_first(speed: str, width: int, status: str) -> None:
@@ -148,16 +148,77 @@ GOOD = {"refid": "0A140001", "stratum": 3, "offset": 0.0, "dispersion": 0.02, "l
         ({}, "pass"),
         ({"leap": "Not synchronised"}, "fail"),
         ({"stratum": 0}, "fail"),
+        ({"stratum": 16}, "fail"),
         ({"refid": "00000000"}, "fail"),
         ({"refid": "7F7F0101"}, "fail"),
         ({"offset": 0.02}, "warn"),
         ({"dispersion": 1.5}, "fail"),
-        ({"leap": "Norm"}, "skip"),
+        ({"leap": "Norm"}, "unknown"),
     ],
 )
 def test_chrony_is_judged_by_its_state_before_its_offset(change: dict[str, object], status: str) -> None:
     """An offset of zero proves nothing on a clock that is not synchronised."""
     assert statuses(TRACKING.format(**(GOOD | change)), "time.chrony") == [status]
+
+
+@pytest.mark.parametrize(
+    ("row", "status"),
+    [
+        ("0A140001,ntp-a,3,1746515289.1,0.022100000,0.001,0.002,-3.1,0.1,0.2,0.003,0.004,64.2,Normal", "warn"),
+        ("0A140001,,3,1746515289.1,-0.000002000,0.001,0.002,-3.1,0.1,0.2,0.003,0.004,64.2,Normal", "pass"),
+        ("00000000,,0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,1.0,1.0,0.0,Not synchronised", "fail"),
+    ],
+)
+def test_the_csv_of_chrony_is_known_without_its_command(row: str, status: str) -> None:
+    """Fourteen fields with a reference id and a leap word are the tracking report."""
+    assert statuses(f"{row}\n", "time.chrony") == [status]
+
+
+def test_the_sources_of_chrony_as_csv_are_known_without_their_command() -> None:
+    """Ten fields with the marks of a source are the list of sources."""
+    assert statuses("^,*,10.20.0.1,2,6,377,21,0.000001,0.000002,0.0003\n", "time.sources") == ["pass"]
+    assert statuses("^,?,10.20.0.1,0,6,0,21,0.000001,0.000002,0.0003\n", "time.sources") == ["fail"]
+
+
+def test_an_offset_is_said_in_its_unit_and_shown_with_its_line() -> None:
+    """Ten times a millisecond is no 1e+07 ns, and slow is said as slow."""
+    found = one(TRACKING.format(**(GOOD | {"offset": 0.0221})).replace(" fast ", " slow "), "time.chrony")
+    assert "22.1 ms slow of NTP time" in found.message
+    assert found.origin is not None
+    assert found.origin.excerpt.startswith("System time")
+    text = "ptp4l[100.1]: master offset    2500000 s2 freq +1 path delay 500\n" * 2
+    assert "2.5 ms from the PTP master" in one(text, "time.ptp_offset").message
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [("READY", "pass"), ("UP", "pass"), ("NOT READY", "fail"), ("DOWN", "fail"), ("SPLENDID", "unknown")],
+)
+def test_the_state_of_the_imex_daemon_is_judged(word: str, status: str) -> None:
+    """One word behind the prompt that names the command; a word nobody knows is not judged."""
+    assert statuses(f"$ nvidia-imex-ctl -q\n{word}\n", "imex.state") == [status]
+
+
+def test_offline_cpus_warn_unless_smt_is_off() -> None:
+    """Some CPUs offline are in doubt; as many as are online, with one thread a core, is SMT switched off."""
+    text = "Architecture: x86_64\nCPU(s): {}\nOff-line CPU(s) list: {}\nThread(s) per core: {}\n"
+    text += "Core(s) per socket: 4\nSocket(s): 2\n"
+    found = one(text.format(16, "3,7", 2), "cpu.topology")
+    assert found.status == "warn"
+    assert found.origin is not None
+    assert "Off-line" in found.origin.excerpt
+    assert statuses(text.format(8, "8-15", 1), "cpu.topology") == ["skip"]
+
+
+def test_the_line_that_proves_is_shown() -> None:
+    """A module and a NUMA node are shown with their own line, not with the first of the output."""
+    nouveau = one("Module                  Size  Used by\next4 1 0\nnouveau 2000 1\n", "kernel.nouveau")
+    memory = one(
+        "available: 2 nodes (0-1)\nnode 0 cpus: 0\nnode 0 size: 64000 MB\nnode 1 cpus: 1\nnode 1 size: 32000 MB\n",
+        "numa.memory",
+    )
+    shown = [found.origin.excerpt for found in (nouveau, memory) if found.origin is not None]
+    assert shown == ["nouveau 2000 1", "node 1 size: 32000 MB"]
 
 
 def test_no_daemon_is_a_fault_of_the_clock() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -335,3 +336,121 @@ def test_board_components_are_compared_by_kind_and_package() -> None:
     }  # fmt: skip
     found = statuses(now, "firmware.component_package")
     assert (found["PSU_0"], found["PSU_1"], found["GPU_SXM_1"]) == ("pass", "warn", "skip")
+
+
+RDMA_LINK = "link mlx5_{0}/1 state {1} physical_state {2} netdev ens{0}\n"
+IBSTATUS = (
+    "Infiniband device 'mlx5_{0}' port 1 status:\n\tbase lid:\t 0x7\n\tsm lid:\t 0x1\n\tstate:\t {1}\n"
+    "\tphys state:\t {2}\n\trate:\t 400 Gb/sec (4X NDR)\n\tlink_layer:\t InfiniBand\n\n"
+)
+DEVINFO = (
+    "hca_id:\tmlx5_{0}\n\tvendor_part_id:\t4129\n\t\tport:\t1\n\t\t\tstate:\t{1}\n\t\t\tmax_mtu:\t4096 (5)\n"
+    "\t\t\tactive_mtu:\t2048 (4)\n\t\t\tlink_layer:\tInfiniBand\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "up", "down", "status"),
+    [
+        ("rdma.link", RDMA_LINK, ("ACTIVE", "LINK_UP"), ("DOWN", "DISABLED"), "warn"),
+        ("ibstatus", IBSTATUS, ("4: ACTIVE", "5: LinkUp"), ("1: DOWN", "3: Disabled"), "warn"),
+        ("ibv_devinfo", DEVINFO, ("PORT_ACTIVE (4)", ""), ("PORT_DOWN (1)", ""), "fail"),
+    ],
+)
+def test_down_ports_are_judged_whatever_tool_tells_them(
+    kind: str, form: str, up: tuple[str, str], down: tuple[str, str], status: str
+) -> None:
+    """One of four down is a fault, or in doubt where device types are not told; half of them may be spare."""
+    one = "".join(form.format(number, *(down if number == 3 else up)) for number in range(4))
+    half = "".join(form.format(number, *(down if number % 2 else up)) for number in range(4))
+    assert statuses(snapshot((kind, one)), "rdma.port_down") == {"mlx5_3/1": status}
+    assert set(statuses(snapshot((kind, half)), "rdma.port_down").values()) == {"skip"}
+    none = "".join(form.format(number, *down) for number in range(2))
+    assert set(statuses(snapshot((kind, none)), "rdma.port_down").values()) == {"warn"}
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("ens1 (Up)", "ens2 (Up)", "ens3 (Up)", "ens4 (Down)"), "warn"),
+        (("ens1 (Up)", "ens2 (Down)"), "skip"),
+        (("ens1 (Down)", "ens2 (Down)"), "warn"),
+        (("ib0 (Down)", "ib1 (Down)"), "skip"),
+        (("ib0 (Up)", "ib1 (Up)", "ib2 (Up)", "ib3 (Down)"), "warn"),
+    ],
+)
+def test_an_interface_that_is_down_is_compared_with_its_kind(words: tuple[str, ...], status: str) -> None:
+    """Down among many that are up is in doubt; IPoIB may be off altogether."""
+    text = "".join(f"mlx5_{number} port 1 ==> {word}\n" for number, word in enumerate(words))
+    assert set(statuses(snapshot(("ibdev2netdev", text)), "rdma.netdev").values()) - {"pass"} == {status}
+
+
+def test_types_that_another_tool_tells_are_used() -> None:
+    """States of rdma link and types of ibv_devinfo are of the same ports."""
+    states = "".join(RDMA_LINK.format(number, "ACTIVE", "LINK_UP") for number in range(3))
+    types = "".join(f"hca_id:\tmlx5_{number}\n\tvendor_part_id:\t4129\n\t\tport:\t1\n" for number in range(4))
+    now = snapshot(("ibv_devinfo", types), ("rdma.link", states + RDMA_LINK.format(3, "DOWN", "POLLING")))
+    assert statuses(now, "rdma.port_down") == {"mlx5_3/1": "fail"}
+
+
+def test_many_ports_cost_as_much_each_as_few() -> None:
+    """Peers are counted once, so that eight times the ports cost about eight times as much."""
+
+    def cost(ports: int) -> float:
+        start = time.process_time()
+        JUDGE.findings(snapshot(("ibstat", ibstat(*[UP] * ports))))
+        return time.process_time() - start
+
+    cost(50)
+    assert cost(1600) < 30 * max(cost(200), 0.02)
+
+
+@pytest.mark.parametrize(
+    ("errors", "rate", "status"),
+    [
+        ("0", "15E-255", "pass"), ("0", "1E-5", "fail"), ("0", "1E-13", "warn"), ("44", "1E-16", "pass"),
+        ("44", "2E-12", "fail"), ("N/A", "1E-5", "fail"), ("0", "N/A", "pass"), ("44", "N/A", "skip"),
+    ],
+)  # fmt: skip
+def test_the_error_rate_is_judged_whatever_the_counter_says(errors: str, rate: str, status: str) -> None:
+    """A counter at 0 may have been cleared; the rate still tells what the link does."""
+    text = f"Physical Counters and BER Info\nEffective Physical Errors : {errors}\nEffective Physical BER : {rate}\n"
+    now = snapshot(("mlxlink", text, "mlxlink -d mlx5_0 -c"))
+    assert statuses(now, "rdma.link_errors") == {"mlx5_0/1": status}
+
+
+ETHTOOL = (
+    "Settings for {}:\n\tSupported link modes:   100000baseKR4/Full\n\t                        400000baseCR4/Full\n"
+    "\tSpeed: {}\n\tDuplex: {}\n\tLink detected: {}\n"
+)
+
+
+def test_an_interface_asked_for_by_name_is_judged() -> None:
+    """No link and half duplex warn; a speed below the adapter's own is told and not judged."""
+    text = ETHTOOL.format("ens1", "400000Mb/s", "Full", "yes") + ETHTOOL.format("ens2", "100000Mb/s", "Half", "yes")
+    now = snapshot(("ethtool", text + ETHTOOL.format("ens3", "Unknown!", "Unknown! (255)", "no (No cable)")))
+    assert statuses(now, "rdma.netdev_link") == {"ens1": "pass", "ens2": "pass", "ens3": "warn"}
+    assert statuses(now, "rdma.netdev_duplex") == {"ens1": "pass", "ens2": "warn", "ens3": "skip"}
+    speed = judged(now, "rdma.netdev_speed")
+    assert [str(speed[name].status) for name in ("ens1", "ens2", "ens3")] == ["pass", "skip", "skip"]
+    assert "100 Gb/s and supports 400" in speed["ens2"].message
+
+
+def test_interface_counters_are_judged_by_growth() -> None:
+    """One reading is told with its numbers; growth warns."""
+
+    def reading(value: int) -> Snapshot:
+        text = f"NIC statistics:\n     rx_crc_errors_phy: {value}\n"
+        return snapshot(("ethtool.S", text, "ethtool -S ens1"))
+
+    alone = judged(reading(7), "rdma.netdev_counters")["ens1"]
+    assert alone.status == "skip"
+    assert "rx_crc_errors_phy 7" in alone.message
+    assert statuses(reading(9), "rdma.netdev_counters", reading(7)) == {"ens1": "warn"}
+    assert statuses(reading(7), "rdma.netdev_counters", reading(7)) == {"ens1": "pass"}
+
+
+def test_an_mtu_below_the_largest_is_told() -> None:
+    """Whether the fabric is made for more stands in no evidence."""
+    now = snapshot(("ibv_devinfo", DEVINFO.format(0, "PORT_ACTIVE (4)")))
+    assert statuses(now, "rdma.port_mtu") == {"mlx5_0/1": "skip"}

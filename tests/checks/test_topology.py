@@ -107,3 +107,47 @@ def test_a_strange_word_is_unknown() -> None:
     """A cell that is none of the tool's words makes the matrix unknown, never a pass."""
     (finding,) = judge(HGX, matrix(8, g0_g1="NV1X"))
     assert finding.status is Status.UNKNOWN
+
+
+ROW = {f"g{min(2, other)}_g{max(2, other)}": "NV16" for other in range(8) if other != 2}
+
+
+@pytest.mark.parametrize(
+    ("cells", "named"),
+    [
+        ({"g1_g5": "NV17"}, "GPU1 and GPU5"),
+        ({"g1_g5": "SYS"}, "GPU1 and GPU5"),
+        (ROW, "GPU2"),
+        ({"g1_g5": "NV17", "g0_g2": "NV16"}, "NV16"),
+    ],
+)
+@pytest.mark.parametrize(("bounds", "status"), [(None, Status.WARN), (HGX, Status.FAIL)])
+def test_one_deviation_among_equal_pairs_is_evidence_enough(
+    bounds: dict[str, Any] | None, status: Status, cells: dict[str, str], named: str
+) -> None:
+    """A pair or a row with fewer links than all others fails on a switched board, and warns on an unknown one."""
+    (finding,) = judge(bounds, matrix(8, **cells))
+    assert finding.status is status
+    assert named in finding.message
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_few_gpus_that_share_links_hang_on_a_switch(size: int) -> None:
+    """NV18 to two peers is more than the 18 links a GPU has: one pair less is a fault, not a design."""
+    (finding,) = judge(None, matrix(size, g0_g1="NV17"))
+    assert finding.status is Status.WARN
+
+
+@pytest.mark.parametrize(
+    ("groups", "cells", "status"),
+    [
+        ((4, 4), {"g4_g6": "NV17"}, Status.WARN),
+        ((4, 4), {"g0_g1": "SYS"}, Status.WARN),
+        ((4, 3, 1), {}, Status.WARN),
+        ((2, 2), {}, Status.PASS),
+    ],
+)
+def test_bridged_groups_are_even_inside(groups: tuple[int, ...], cells: dict[str, str], status: Status) -> None:
+    """Within a group all pairs are alike, and a bridge joins two or four."""
+    (finding,) = judge(BRIDGED, matrix(*groups, **cells))
+    assert finding.status is status

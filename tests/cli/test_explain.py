@@ -158,3 +158,27 @@ def test_docstrings_are_taken_apart() -> None:
     text = "What it checks: one\ntwo ``three``.\n\n- a\n  b\n- c\n\nSource: x"
     assert {"What it checks": ["one two three.", "- a b", "- c"], "Source": ["x"]} == sections_of(text)
     assert ["Source: a b", "Units: c"] == list(paragraphs("Source: a\n  b\nUnits: c"))
+
+
+@pytest.mark.parametrize(("words", "id"), [(["xid", "12345"], "xid.unlisted"), (["SXid", "99999"], "sxid.unlisted")])
+def test_a_code_of_no_catalogue_is_explained(profiles: ProfileSet, words: list[str], id: str) -> None:
+    """Who meets an unlisted code is told that it is in no catalogue, and how such a code is judged."""
+    text = flat(shown(explain(words, profiles)))
+    assert "in no catalogue" in text
+    assert id in text
+    assert "ask vendor support" in text
+
+
+def test_a_number_that_is_no_code_is_not_explained(profiles: ProfileSet) -> None:
+    """Absurd numbers and other words are still unknown."""
+    for words in (["xid", "9" * 40], ["xid", "twelve"], ["xid", "١٢"]):
+        with pytest.raises(UsageError):
+            explain(words, profiles)
+
+
+def test_what_the_driver_asks_for_is_not_called_information(profiles: ProfileSet) -> None:
+    """Xid 154 is judged by the action it names."""
+    text = flat(shown(explain(["xid", "154"], profiles)))
+    assert "nformation only" not in text
+    assert "nformational only" not in text
+    assert "any other is a fail" in text

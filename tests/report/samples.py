@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from hwcheck.facts import NODE, Origin, Subject, gpu_at
+from hwcheck.facts import NODE, NOT_COLLECTED, Missing, Origin, Reason, Subject, gpu_at
 from hwcheck.findings import Finding, Incident, Measurement, NodeVerdict, Remedy, Status, Urgency
 
 GPUS = [gpu_at(f"0000:{bus}:00.0") for bus in ("18", "2a", "3a", "5d", "9a", "ab", "ba", "db")]
@@ -53,15 +53,16 @@ def _bad() -> list[Finding]:
 
 def _untold() -> list[Finding]:
     source = Origin("nvidia-smi.csv", "power.csv")
+    late = Missing(Reason.TIMEOUT, "no answer in 30 s")
     gap = Finding(
         "evidence.complete", NODE, Status.UNKNOWN, "nvidia-smi --query-gpu (CSV): timeout: no answer in 30 s",
-        Urgency.NOTE, observed="timeout", origin=source,
+        Urgency.NOTE, observed="timeout", origin=source, gap=late,
     )  # fmt: skip
     text = "Power limit: could not be told, gpu.power.limit timeout: no answer in 30 s"
     own = "all-reduce 310 GB/s; cannot be held against the floor: the ranks are not known"
     return [
         gap,
-        *(Finding("power.limit", gpu, Status.UNKNOWN, text, Urgency.NOTE, origin=source) for gpu in GPUS),
+        *(Finding("power.limit", gpu, Status.UNKNOWN, text, Urgency.NOTE, origin=source, gap=late) for gpu in GPUS),
         Finding(
             "baseline.result", Subject("measurement", "nccl.all_reduce"), Status.UNKNOWN, own, Urgency.NOTE,
             origin=Origin("nccl-tests", "nccl.txt", 44, "# Avg bus bandwidth    : 310.2"),
@@ -77,9 +78,15 @@ def _good() -> list[Finding]:
         *(Finding("hbm.banks", gpu, Status.PASS, "3072 row-remap banks", observed=3072) for gpu in GPUS[2:]),
         Finding("gpu.count", NODE, Status.PASS, "8 GPUs"),
         Finding("imex.domain", NODE, Status.SKIP, "applies only when fabric.kind is nvlink-domain"),
-        Finding("rdma.port_state", NODE, Status.SKIP, "no port in the evidence"),
-        Finding("numa.layout", NODE, Status.SKIP, "numa.nodes not collected (NUMA nodes)"),
-        Finding("thermal.memory", GPUS[0], Status.SKIP, "gpu.temperature.memory absent (HBM temperature)"),
+        Finding("rdma.port_state", NODE, Status.SKIP, "no port in the evidence", gap=NOT_COLLECTED),
+        Finding("numa.layout", NODE, Status.SKIP, "numa.nodes not collected (NUMA nodes)", gap=NOT_COLLECTED),
+        Finding(
+            "thermal.memory",
+            GPUS[0],
+            Status.SKIP,
+            "gpu.temperature.memory absent (HBM temperature)",
+            gap=Missing(Reason.ABSENT, "N/A"),
+        ),
         Finding("evidence.leftovers", NODE, Status.SKIP, note, observed=3),
     ]
 

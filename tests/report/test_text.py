@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from hwcheck.facts import NODE, Subject
+from hwcheck.facts import NODE, NOT_COLLECTED, Missing, Reason, Subject
 from hwcheck.findings import Finding, NodeVerdict, Status, Urgency
 from hwcheck.report import text as text_report
 from hwcheck.report.fold import fold, fold_gaps, name_subjects, why_skipped
@@ -115,7 +115,8 @@ def test_many_open_checks_are_counted_by_family() -> None:
     """A silent nvidia-smi -q leaves fifty checks open: they are counted, not listed."""
     checks = [f"hbm.check_{n}" for n in range(9)] + ["gpu.check"]
     text = "Title: could not be told, gpu.index timeout"
-    findings = [Finding(check, NODE, Status.UNKNOWN, text, Urgency.NOTE) for check in checks]
+    late = Missing(Reason.TIMEOUT)
+    findings = [Finding(check, NODE, Status.UNKNOWN, text, Urgency.NOTE, gap=late) for check in checks]
     shown = rendered([NodeVerdict("n", "base", "none", findings)])
     assert "10 checks could not be told" in shown
     assert "hbm 9, gpu 1" in shown
@@ -176,17 +177,16 @@ def test_different_messages_of_one_check_share_remedy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "why"),
+    ("gap", "why"),
     [
-        ("gpu.index not collected (nvidia-smi index)", "not collected"),
-        ("no port in the evidence", "not collected"),
-        ("gpu.temperature.memory absent (HBM temperature)", "not reported by the device"),
-        ("applies only when fabric.kind is nvswitch", "not applicable"),
+        (NOT_COLLECTED, "not collected"),
+        (Missing(Reason.ABSENT, "N/A"), "not reported by the device"),
+        (None, "not applicable"),
     ],
 )
-def test_skips_are_told_apart(message: str, why: str) -> None:
+def test_skips_are_told_apart(gap: Missing | None, why: str) -> None:
     """Never asked, not there, and not applicable are three things."""
-    assert why == why_skipped(Finding("gpu.count", NODE, Status.SKIP, message))
+    assert why == why_skipped(Finding("gpu.count", NODE, Status.SKIP, "why", gap=gap))
 
 
 def test_print_run_spells_out_what_the_terminal_cannot_say(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ declare(
     """
     driver.version       | str | | NVIDIA driver version; NVML, nvidia-smi header
     driver.cuda_version  | str | | highest CUDA version the driver supports
+    driver.nvml_version  | str | | version of the NVML library
     gpu.attached_count   | int | | GPUs that the driver says are attached
     gpu.listed_count     | int | | GPUs that this listing describes
     gpu.duplicates       | tuple | | PCI addresses that stand twice in one listing under different indices
@@ -37,10 +38,10 @@ declare(
     gpu.c2c.mode            | bool | | NVLink-C2C to the Grace CPU is enabled
     gpu.mig.mode            | bool | | MIG mode is on
     gpu.mig.pending         | bool | | MIG mode after the next reset
-    gpu.recovery_action     | str  | | what the driver asks for: None, Reset, Reboot, Drain P2P, Drain and Reset
+    gpu.recovery_action     | str  | | what the driver asks for: None, Reset, Reboot, Drain P2P, Drain and Reset ...
     gpu.reset_required      | bool | | the driver asks for a reset; replaced by recovery_action in R570
     gpu.drain_recommended   | bool | | the driver recommends drain and reset; replaced by recovery_action in R570
-    gpu.access_error        | str  | | the driver's words where it could not read a value of this GPU: GPU requires reset
+    gpu.access_error        | str  | | the driver's words where it could not read a value of the GPU: GPU requires reset
     gpu.performance_state   | str  | | P0 (highest) ... P15
     gpu.module_id           | int  | | position on the baseboard
     gpu.platform.chassis_serial | str | | NVL72: rack chassis
@@ -93,6 +94,7 @@ declare(
     gpu.temperature         | int  | C | GPU temperature
     gpu.temperature.tlimit  | int  | C | distance to the slowdown limit: T.Limit
     gpu.temperature.memory  | int  | C | HBM temperature
+    gpu.temperature.memory_max | int | C | highest operating temperature of the HBM, where the driver gives one (A100)
 
     gpu.power.draw          | float | W | average power draw
     gpu.power.limit         | float | W | power limit in force
@@ -100,6 +102,8 @@ declare(
     gpu.power.default       | float | W | power limit the board starts with
     gpu.power.min           | float | W | lowest settable power limit
     gpu.power.max           | float | W | highest settable power limit
+    gpu.power_profile.requested | tuple | | workload power profiles asked for: MAX_Q, COMPUTE ... (Blackwell)
+    gpu.power_profile.enforced  | tuple | | workload power profiles in force; conflicts are resolved by priority
     gpu.module_power.limit  | float | W | Grace module power limit in force
     gpu.module_power.default | float | W | Grace module power limit at start
 
@@ -127,7 +131,7 @@ declare(
     gpu.pcie.gen            | int  | | PCIe generation now
     gpu.pcie.gen_max        | int  | | highest PCIe generation of GPU and slot together
     gpu.pcie.gen_device_max | int  | | highest PCIe generation of the GPU
-    gpu.pcie.gen_host_max   | int  | | highest PCIe generation of the root port; absent in guests, 4 on a GB300 that runs Gen6
+    gpu.pcie.gen_host_max   | int  | | highest PCIe generation of the root port; none in guests, 4 on a GB300 at Gen6
     gpu.pcie.width          | int  | | PCIe lanes now
     gpu.pcie.width_max      | int  | | most PCIe lanes
     gpu.pcie.replays        | int  | | PCIe replays since reset

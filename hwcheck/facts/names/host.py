@@ -5,7 +5,7 @@ from hwcheck.facts.registry import declare
 declare(
     "pci",
     """
-    pci.name               | str   |      | vendor and device as lspci names them
+    pci.name               | str   |      | vendor and device as lspci names them; without lspci vendor, class and ids
     pci.class              | str   |      | class in words: 3D controller, Infiniband controller, PCI bridge
     pci.device_id          | str   |      | vendor and device id, 10de:2335
     pci.driver             | str   |      | kernel driver in use
@@ -35,6 +35,7 @@ declare(
     platform.wsl           | bool  |  | the tool ran in the Windows Subsystem for Linux
     platform.user          | str   |  | user that took the evidence
     kernel.modules         | tuple |  | names of loaded modules; complete only when kernel.modules.filter is empty
+    kernel.nouveau         | str   |  | the nouveau module, where the list of modules shows it loaded
     kernel.modules.filter  | str   |  | pattern the list was filtered by; only names that match it can be said absent
     kernel.cmdline         | tuple |  | kernel arguments in order, repeated ones kept
     limits.memlock         | str   |  | locked memory limit of the shell or process; unlimited, or a number of KiB
@@ -49,6 +50,7 @@ declare(
     cpu.sockets            | int   |  | CPU sockets
     cpu.cores_per_socket   | int   |  | cores in a socket
     cpu.threads_per_core   | int   |  | hardware threads in a core
+    numa.lines             | dict  |  | NUMA node to record of line, text: where its size stands
     numa.count             | int   |  | NUMA nodes the tool announces
     numa.distances         | tuple |  | NUMA distance matrix, rows in node order
     """,
@@ -93,6 +95,7 @@ declare("gpu", "gpu.handle_error | str | | why NVML gives no handle for this GPU
 declare(
     "node",
     """
+    imex.state        | str   |  | state of this node's IMEX daemon in capitals: READY, NOT READY, UNAVAILABLE, ...
     imex.nodes        | tuple |  | nodes of the IMEX domain: records of index, address, state, version (may be "")
     imex.matrix       | tuple |  | connection letters from node to node, one row a node
     imex.domain_state | str   |  | UP, DEGRADED, DOWN

@@ -35,14 +35,13 @@ declare(
     rdma.port.lid           | int   |      | local identifier that the subnet manager gave; 0 on Ethernet
     rdma.port.sm_lid        | int   |      | LID of the subnet manager; 0 on Ethernet, and on InfiniBand without one
     rdma.port.hca_type      | str   |      | type of the device the port belongs to, e.g. MT4129 (ConnectX-7)
-    rdma.port.link          | dict  |      | what a Down port's peers are compared by: hca_type, state
-    rdma.port.pace          | dict  |      | what rates are compared by: hca_type, link_layer, state, rate (Gb/s)
     rdma.port.mtu           | int   | B    | active MTU of RDMA
     rdma.port.mtu.max       | int   | B    | largest MTU the port can do
     rdma.port.netdev        | str   |      | network interface of the port
     rdma.port.netdev_up     | bool  |      | ibdev2netdev calls the interface Up
     rdma.port.gids          | tuple |      | GIDs: records of index, gid, ip ("" when none), version (v1, v2), netdev
     rdma.port.traffic_class | int   |      | traffic class byte forced on RoCE traffic (tc/N/traffic_class of OFED)
+    rdma.port.default_tos   | int   |      | traffic class byte that rdma_cm gives its connections (configfs)
     rdma.link.state           | str   |     | mlxlink: state, e.g. Active, Polling, Disable
     rdma.link.phys_state      | str   |     | mlxlink: physical state, e.g. LinkUp, ETH_AN_FSM_ENABLE
     rdma.link.speed           | str   |     | mlxlink: speed as printed, e.g. IB-NDR, 400G
@@ -81,8 +80,11 @@ declare(
     rdma.device.fw_available | str | | firmware in the update tool's package
     rdma.device.fw_status  | str | | the update tool's word: Up to date, Update required, ...
     rdma.device.psid       | str | | board id (PSID), e.g. MT_0000000838
+    rdma.device.pci        | str | | PCI address
+    rdma.device.guid       | str | | node GUID
+    roce.cnp_dscp          | int | | DSCP of congestion notification packets (np_cnp_dscp)
+    roce.cnp_prio          | int | | 802.1p priority of congestion notification packets (np_cnp_prio)
     rdma.device.part       | str | | part number of the board
-    rdma.device.build      | dict | | what devices of one model are compared by: model, fw
     rdma.device.image_guid | str | | system image GUID: equal on all functions of one card
     """,
 )
@@ -93,16 +95,26 @@ declare(
     net.rdma_port        | str   |      | RDMA port behind the interface, mlx5_2/1
     net.link             | bool  |      | link detected
     net.speed            | float | Gb/s | link speed; means nothing without link
+    net.speed_max        | float | Gb/s | fastest of the link modes that the interface supports
     net.duplex           | str   |      | Full or Half
     net.driver           | str   |      | kernel driver
     net.firmware         | str   |      | firmware version, without the PSID
     net.psid             | str   |      | board id that stands behind the firmware version
     net.bus              | str   |      | PCI address
+    net.state            | str   |      | operational state: up, down, dormant, unknown
+    net.mtu              | int   | B    | MTU of the interface; 4200 or more lets RoCE use 4096
+    net.carrier_changes  | int   |      | times the link came or went since driver load
+    net.subnets          | tuple |      | IPv4 networks that the main routing table reaches directly by it
+    net.subnet_shared    | bool  |      | another RDMA interface of the node is in one of these networks
     net.pause.rx         | bool  |      | global pause on receive
     net.pause.tx         | bool  |      | global pause on transmit
     roce.pfc             | tuple |      | PFC of priority 0 to 7: 8 times True or False
     roce.trust           | str   |      | what the NIC takes the priority from: pcp, dscp, both
     roce.dcbx            | str   |      | who rules the settings: OS controlled, Firmware controlled
+    roce.ecn.np          | tuple |      | ECN notification point (receiver) of priority 0 to 7: 8 times True or False
+    roce.ecn.rp          | tuple |      | ECN reaction point (sender) of priority 0 to 7: 8 times True or False
+    roce.dscp_map        | dict  |      | priority of each DSCP that the DCB app table names: "26" to 3
+    roce.marks           | dict  |      | what RoCE interfaces of one speed are compared by: speed, mtu, trust, np, rp
     roce.cable_length    | int   |      | length in metres that the buffers are sized for
     """
     + "\n".join(f"net.counter.{name} | int | | {name} of ethtool -S, since driver load" for name in NET_COUNTERS),
@@ -111,6 +123,11 @@ declare(
 declare(
     "node",
     """
+    rdma.port.peers         | dict  | | all ports side by side: ports (port to hca_type, state, link_layer, rate, netdev, netdev_up), and how many are alike: states, layers, rates, netdevs
+    rdma.device.peers       | dict  | | all devices side by side: builds (device to model and firmware), models (model to firmware to number)
+    gpudirect.peermem       | str   | | version of the loaded nvidia_peermem (or nv_peer_mem) module
+    gpudirect.clients       | tuple | | peer memory clients registered with the kernel (old OFED): nv_mem, nv_mem_nc
+    gpudirect.peer_client   | bool  | | the kernel has ib_register_peer_memory_client, as OFED's ib_core brings
     nccl.env                | dict  | | NCCL_* environment variables of a shell or job: name to text
     nccl.log.env            | dict  | | NCCL_* variables that NCCL's log says were set: name to text
     nccl.log.hcas           | tuple | | ports NCCL uses, as its log prints them: mlx5_0:1/IB

@@ -1,0 +1,50 @@
+"""What the engine itself answers: whether every source answered, and whether anything could be judged at all."""
+
+REACHABLE = "evidence.reachable"
+COMPLETE = "evidence.complete"
+JUDGED = "evidence.judged"
+OWN_CHECKS = {
+    REACHABLE: (
+        "Every node that was named has answered",
+        """What it checks: that the node could be reached, let us in, and ran the program that reads it.
+
+Why it matters: a node that does not answer is not a healthy one. It stays a line of the report, and of a bundle.
+
+How to fix: the finding says which step failed (name, network, host key, login, sudo, Python) and what to do about it.
+
+Applies to: nodes read over the network; one that answers has no such finding.
+
+Source: by design of this tool: could not tell is never fine.
+""",
+    ),
+    COMPLETE: (
+        "Every source that was asked has answered",
+        """What it checks: that every source which was asked gave its whole answer. A source that timed out, was denied,
+broke off or could not be understood is named, with the facts that it would have given.
+
+Why it matters: what was asked and not told is unknown, and unknown is never fine. Each check that needs one of those
+facts is unknown too.
+
+How to fix: run the source again, as root where it was denied, and give its output whole. A source that never answers
+is a symptom itself: look at the kernel log for a hung driver.
+
+Applies to: all evidence. A source that was never asked, or a tool that is not there, is skipped.
+
+Source: by design of this tool: could not tell is never fine.
+""",
+    ),
+    JUDGED: (
+        "Something could be judged",
+        """What it checks: that at least one check beside those of the evidence and the platform got an answer.
+
+Why it matters: where every check is skipped, nothing is known of the node. That must not look like a healthy one.
+
+How to fix: give more: nvidia-smi -q, dmesg, ibstat; for a measurement, the output that names the GPU model too.
+
+Applies to: all evidence.
+
+Source: by design of this tool: could not tell is never fine.
+""",
+    ),
+}
+"""Checks that the engine answers itself: id → title and the text that explain prints."""

@@ -1,0 +1,275 @@
+"""
+Fleet checks: folds over a few declared facts of all nodes, so that a fleet streams through.
+
+A node is seen once, right after it was judged; kept of it are the facts that some fold declares and the ids of its
+failing checks, well under 2 kB. After the last node the folds answer, as the verdict of a node named ``fleet``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hwcheck.facts import NAMES, NODE, Snapshot
+from hwcheck.findings import Finding, NodeVerdict, Remedy, Status, Urgency
+
+FLEET = "fleet"
+_ZERO_CLUSTER = "00000000-0000-0000-0000-000000000000"
+_SHARED_NODES = 3
+_SHARED_RATIO = 0.3
+"""The same check failing on this many nodes and this share of them is told as one cause. Our judgement, no source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is kept of one node: its name, values by fact name (subject id → value), and checks that fail."""
+
+    node: str
+    values: dict[str, dict[str, Any]]
+    failing: tuple[str, ...]
+
+    def one(self, name: str) -> Any:
+        """Return the value of a node fact, or of all GPUs when they agree; else None."""
+        found = set(self.values.get(name, {}).values())
+        return found.pop() if len(found) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetAnswer:
+    """What a fold says: status, message, nodes concerned, and what was seen."""
+
+    status: Status
+    message: str
+    observed: Any = None
+
+
+Body = Callable[[list[Row]], Iterable[FleetAnswer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A fleet check: id, the facts it keeps of each node, its body, and what explain prints."""
+
+    id: str
+    facts: tuple[str, ...]
+    body: Body
+    urgency: Urgency
+    remedy: Remedy
+    title: str
+    text: str
+
+
+FOLDS: dict[str, Fold] = {}
+
+
+def fold(id: str, *facts: str, urgency: Urgency, remedy: Remedy) -> Callable[[Body], Body]:
+    """
+    Declare a fleet check; its docstring is what explain prints.
+
+    Raises:
+        ValueError: an undeclared fact, or an id twice.
+    """
+
+    def register(body: Body) -> Body:
+        for name in facts:
+            if name not in NAMES:
+                raise ValueError(f"{id} keeps an undeclared fact: {name}")
+        if id in FOLDS:
+            raise ValueError(f"fleet check declared twice: {id}")
+        title, _, text = "\n".join(line.strip() for line in (body.__doc__ or "").strip().splitlines()).partition("\n")
+        FOLDS[id] = Fold(id, facts, body, urgency, remedy, title, text.strip())
+        return body
+
+    return register
+
+
+class Fleet:
+    """Sees nodes one by one, answers at the end."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._names = tuple(dict.fromkeys(name for item in FOLDS.values() for name in item.facts))
+
+    def see(self, snapshot: Snapshot, verdict: NodeVerdict) -> None:
+        """Keep what the folds need of one node."""
+        values: dict[str, dict[str, Any]] = {}
+        for name in self._names:
+            found = {
+                sys.intern(subject.id): sys.intern(fact.value) if type(fact.value) is str else fact.value
+                for subject, fact in snapshot.with_fact(name)
+                if fact.present
+            }
+            if found:
+                values[name] = found
+        failing = sorted({sys.intern(f.check) for f in verdict.findings if f.status is Status.FAIL and f.counts})
+        self._rows.append(Row(snapshot.node, values, tuple(failing)))
+
+    def verdict(self) -> NodeVerdict | None:
+        """Answer all folds; None for fewer than two nodes, of which there is nothing to compare."""
+        if len(self._rows) < 2:  # a fleet of one
+            return None
+        findings = [
+            Finding(
+                item.id,
+                NODE,
+                answer.status,
+                answer.message,
+                item.urgency if answer.status in (Status.WARN, Status.FAIL, Status.UNKNOWN) else None,
+                answer.observed,
+                remedy=item.remedy if answer.status in (Status.WARN, Status.FAIL) else None,
+            )
+            for item in FOLDS.values()
+            for answer in item.body(self._rows)
+        ]
+        return NodeVerdict(FLEET, FLEET, "none", findings)
+
+
+def _by_domain(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Group nodes by NVLink domain: the cluster UUID that all their GPUs report. A single board has UUID zero."""
+    domains: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        cluster = row.one("gpu.fabric.cluster")
+        if cluster and cluster != _ZERO_CLUSTER:
+            domains[cluster].append(row)
+    return ((cluster, members) for cluster, members in domains.items() if len(members) > 1)
+
+
+def _names(rows: Iterable[Row], limit: int = 8) -> str:
+    nodes = [row.node or "unnamed node" for row in rows]
+    return ", ".join(nodes[:limit]) + (f" and {len(nodes) - limit} more" if len(nodes) > limit else "")
+
+
+_ONE_SET = Remedy(
+    "act",
+    "Bring all nodes of the NVLink domain to one driver, fabric and IMEX version in one drained batch.",
+    disturbs="node",
+)
+_DOMAIN = Remedy("hands", "Ask the operator of the NVLink domain to assign the GPUs to one partition; then reset them.")
+_ONE_FIRMWARE = Remedy(
+    "act",
+    "Pin the wanted firmware per PSID in the site's layer; bring the odd adapters to it, drained, one per node first.",
+    disturbs="network",
+)
+_COMMON = Remedy(
+    "hands", "Look for what these nodes share (switch, rack power, image, subnet manager) before you touch one."
+)
+
+
+@fold(
+    "driver.domain_set",
+    "driver.version",
+    "driver.imex.version",
+    "gpu.fabric.cluster",
+    urgency=Urgency.NOW,
+    remedy=_ONE_SET,
+)
+def one_driver_set_per_domain(rows: list[Row]) -> Iterator[FleetAnswer]:
+    """
+    All nodes of an NVLink domain run one driver set.
+
+    What it checks: driver and IMEX version of nodes whose GPUs report the same cluster UUID.
+
+    Why it matters: IMEX refuses peers of another version, and memory export across the rack fails. A rack-scale domain
+    can only be upgraded as a whole.
+
+    How to fix: one version on all nodes of the domain, in one drained batch.
+
+    Applies to: two or more nodes of one NVLink domain (NVL72).
+
+    Source: NVIDIA IMEX service guide (version mismatch), NVIDIA/DCGM issue 313.
+    """
+    for cluster, members in _by_domain(rows):
+        for name, what in (("driver.version", "driver"), ("driver.imex.version", "IMEX")):
+            versions = Counter(row.one(name) for row in members if row.one(name) is not None)
+            if len(versions) > 1:
+                common = versions.most_common(1)[0][0]
+                odd = [row for row in members if row.one(name) not in (None, common)]
+                text = f"NVLink domain {cluster}: {len(versions)} {what} versions; {_names(odd)} not on {common}"
+                yield FleetAnswer(Status.FAIL, text, dict(versions))
+            elif versions and sum(versions.values()) == len(members):
+                text = f"NVLink domain {cluster}: {what} {next(iter(versions))} on all {len(members)} nodes"
+                yield FleetAnswer(Status.PASS, text)
+
+
+@fold("fabric.domain_clique", "gpu.fabric.cluster", "gpu.fabric.clique", urgency=Urgency.NOW, remedy=_DOMAIN)
+def one_clique_per_domain(rows: list[Row]) -> Iterator[FleetAnswer]:
+    """
+    All nodes of an NVLink domain are in one clique.
+
+    What it checks: the clique id of all GPUs that report the same cluster UUID.
+
+    Why it matters: GPUs of two cliques do not reach each other over NVLink; jobs across them take the slow path.
+
+    How to fix: the operator of the domain assigns partitions; then reset the GPUs.
+
+    Applies to: two or more nodes of one NVLink domain. Partitions made on purpose are the site's decision: waive them.
+
+    Source: nvml.h, nvmlGpuFabricInfoV_t.
+    """
+    for cluster, members in _by_domain(rows):
+        cliques = Counter(value for row in members for value in row.values.get("gpu.fabric.clique", {}).values())
+        if len(cliques) > 1:
+            yield FleetAnswer(Status.WARN, f"NVLink domain {cluster}: {len(cliques)} cliques", dict(cliques))
+        elif cliques:
+            text = f"NVLink domain {cluster}: one clique on {len(members)} nodes"
+            yield FleetAnswer(Status.PASS, text)
+
+
+@fold("firmware.nic_fleet", "rdma.device.fw", "rdma.device.psid", urgency=Urgency.MAINTENANCE, remedy=_ONE_FIRMWARE)
+def one_firmware_per_psid(rows: list[Row]) -> Iterator[FleetAnswer]:
+    """
+    Adapters of one kind run one firmware across the fleet.
+
+    What it checks: firmware versions by PSID over all nodes. What most run is no proof of what is right, so this only
+    warns; the site's layer says which versions are allowed.
+
+    Why it matters: mixed firmware gives mixed behaviour of congestion control and link training, found one node a time.
+
+    How to fix: pin a version per PSID, upgrade the odd ones in waves.
+
+    Applies to: three or more adapters of one PSID on at least two nodes.
+
+    Source: NVIDIA firmware release notes; one version per fleet and PSID is this tool's demand.
+    """
+    versions: dict[str, Counter[str]] = defaultdict(Counter)
+    where: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        psids, firmware = row.values.get("rdma.device.psid", {}), row.values.get("rdma.device.fw", {})
+        for device, psid in psids.items():
+            if device in firmware:
+                versions[psid][firmware[device]] += 1
+                if row not in where[psid, firmware[device]]:
+                    where[psid, firmware[device]].append(row)
+    for psid, seen in sorted(versions.items()):
+        common, count = seen.most_common(1)[0]
+        if len(seen) == 1 and count > 2:  # fewer say nothing of a fleet
+            yield FleetAnswer(Status.PASS, f"{psid}: firmware {common} on all {count} adapters")
+        elif len(seen) > 1:
+            odd = [f"{version} on {_names(where[psid, version], 4)}" for version in seen if version != common]
+            yield FleetAnswer(Status.WARN, f"{psid}: most run {common}, but {'; '.join(odd)}", dict(seen))
+
+
+@fold("evidence.shared_cause", urgency=Urgency.NOW, remedy=_COMMON)
+def same_check_on_many_nodes(rows: list[Row]) -> Iterator[FleetAnswer]:
+    """
+    No check fails on many nodes at once.
+
+    What it checks: how many nodes fail the same check.
+
+    Why it matters: one fault on a third of the nodes is one cause (a switch, a power feed, an image, a subnet manager),
+    not forty broken nodes. Draining or repairing them one by one hides it.
+
+    How to fix: find what the nodes share first.
+
+    Applies to: at least three nodes and three in ten of all that were judged.
+
+    Source: practice; the bounds are this tool's judgement.
+    """
+    counts = Counter(check for row in rows for check in row.failing)
+    for check, count in counts.most_common():
+        if count >= _SHARED_NODES and count >= _SHARED_RATIO * len(rows):
+            nodes = _names(row for row in rows if check in row.failing)
+            yield FleetAnswer(Status.WARN, f"{check} fails on {count} of {len(rows)} nodes at once: {nodes}", count)

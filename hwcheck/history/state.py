@@ -1,0 +1,116 @@
+"""
+The previous snapshot of each node, under ``$XDG_STATE_HOME/hwcheck/nodes``: one JSON file a node.
+
+Only values are kept, no gaps: what was missing then tells nothing about a rate. A snapshot counts as reference within
+one boot only, since counters begin anew with the next. A file that is not understood is as good as none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from hwcheck.facts import NAMES, NODE, Facet, Fact, Origin, Snapshot, Subject
+
+FORMAT = "hwcheck.state/1"
+MAX_FILE = 64 << 20
+_SKIPPED = ("evidence.read", "evidence.changes", "evidence.leftovers", "platform.identity")
+"""What the parsers and the pipeline say of the evidence itself; not compared with anything."""
+
+
+class State:
+    """
+    Keeps and gives back snapshots.
+
+    Args:
+        folder: where to; None for the usual place.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder if folder is not None else state_home() / "nodes"
+
+    def previous(self, snapshot: Snapshot) -> Snapshot | None:
+        """Return the last snapshot of this node and boot; None when there is none."""
+        boot = snapshot.value("evidence.boot_id")
+        if not boot or not snapshot.node:
+            return None
+        try:
+            with self._path(snapshot.node).open("rb") as file:
+                kept = json.loads(file.read(MAX_FILE))
+            if kept["format"] != FORMAT or kept["node"] != snapshot.node or kept["boot_id"] != boot:
+                return None
+            return _snapshot(kept)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """
+        Keep a snapshot as the last one of its node; one without a boot id (an image) is not kept.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        boot = snapshot.value("evidence.boot_id")
+        if not boot or not snapshot.node:
+            return
+        text = json.dumps(
+            {
+                "format": FORMAT,
+                "node": snapshot.node,
+                "boot_id": boot,
+                "time": snapshot.value("evidence.taken"),
+                "facts": list(_rows(snapshot)),
+            },
+            separators=(",", ":"),
+        )
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd, path = tempfile.mkstemp(prefix=".begun-", dir=self._folder)  # 0600
+        try:
+            with open(fd, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(path, self._path(snapshot.node))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            raise
+
+    def _path(self, node: str) -> Path:
+        name = quote(node, safe="").replace(".", "%2E", 1) if node.startswith(".") else quote(node, safe="")
+        if len(name) > 150:
+            name = name[:100] + "-" + hashlib.sha256(node.encode()).hexdigest()[:32]
+        return self._folder / f"{name}.json"
+
+
+def state_home() -> Path:
+    """Return the folder of our state."""
+    home = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "hwcheck"
+
+
+def _rows(snapshot: Snapshot) -> list[list[Any]]:
+    return [
+        [subject.kind, subject.id, name, str(facet), fact.value]
+        for subject, of_subject in snapshot.facts.items()
+        for (name, facet), fact in of_subject.items()
+        if fact.present and name not in _SKIPPED
+    ]
+
+
+def _snapshot(kept: dict[str, Any]) -> Snapshot:
+    snapshot = Snapshot(kept["node"])
+    origin = Origin("previous", time=str(kept.get("time", "")))
+    for kind, id, name, facet, value in kept["facts"]:
+        spec = NAMES.get(name)
+        if spec is None:
+            continue  # an older hwcheck had it
+        if spec.type is tuple and isinstance(value, list):
+            value = tuple(value)  # noqa: PLW2901 - JSON has no tuples
+        with contextlib.suppress(ValueError, TypeError):  # declared otherwise since
+            snapshot.put(Subject(kind, id) if id else NODE, name, Fact(value, origin), Facet(facet))
+    return snapshot

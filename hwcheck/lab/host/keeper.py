@@ -1,0 +1,299 @@
+"""
+The keeper of a lab: one process that serves the attributes of all nodes, starts nodes and takes orders on a socket.
+
+Started as ``python -m hwcheck.lab.host.keeper FOLDER`` with a folder beside those of the nodes. It becomes the first process of a new PID namespace: when it
+ends, by order or by SIGKILL, the kernel ends every node with it. An order is one JSON object on one line, and so is the
+answer: ``{"do": "start", "nodes": {name: address}}`` → ``{"name": "ok" or why not}``; also ``stop``, ``tables``, ``list``, ``end``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import json
+import os
+import re
+import selectors
+import signal
+import socket
+import sys
+from dataclasses import dataclass, field
+from fnmatch import translate
+from pathlib import Path
+from typing import Any
+
+from hwcheck.lab.host import node, syscalls
+from hwcheck.lab.host.attributes import RULES, Attribute, Node, rule_of
+from hwcheck.lab.host.fuse import FuseServer
+from hwcheck.lab.host.root import NODE
+
+PORT = 2200
+FOLDER = ".host"
+SOCKET, PID, LOCK, WORK = "keeper.socket", "keeper.pid", "keeper.lock", "work"
+_TOPS = ("proc/sys", "proc/irq", "sys")
+_ATTRIBUTE = re.compile("|".join(translate(rule.pattern) for rule in RULES))
+_LINE = 1 << 20
+
+
+@dataclass
+class _Running:
+    """One node that runs."""
+
+    name: str
+    address: str
+    pid: int
+    attributes: Node
+
+
+@dataclass
+class _Order:
+    """An order whose nodes have not all answered yet."""
+
+    connection: socket.socket
+    waiting: set[str]
+    answers: dict[str, Any] = field(default_factory=dict)
+
+
+class Keeper:
+    """
+    The loop.
+
+    Args:
+        folder: of the lab.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._work = folder / WORK
+        self._nodes: dict[str, _Running] = {}
+        self._starts = 0
+        self._selector = selectors.DefaultSelector()
+        self._fuse = FuseServer(self._lose)
+        self._ended = False
+        self._door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._space = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+
+    def open(self) -> None:
+        """Mount the attributes and listen for orders."""
+        syscalls.mount("lab", str(self._work), "tmpfs", syscalls.MS_NOSUID, "mode=700,size=256m")
+        (self._work / "attributes").mkdir()
+        self._fuse.mount(str(self._work / "attributes"))
+        bind_near(self._door, self._folder)
+        self._door.listen(16)
+        self._selector.register(self._door, selectors.EVENT_READ, self._take)
+        self._selector.register(self._fuse.fd, selectors.EVENT_READ, lambda _: self._fuse.serve())
+        wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(waker)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: self._end())
+        self._selector.register(wake, selectors.EVENT_READ, self._reap)
+        gc.freeze()  # what is here now is shared with all nodes
+
+    def serve(self) -> None:
+        """Serve until told to end; the kernel then ends the nodes."""
+        while not self._ended:
+            for key, _ in self._selector.select():
+                key.data(key.fileobj)
+
+    def _end(self) -> None:
+        self._ended = True
+
+    def _reap(self, wake: int) -> None:
+        os.read(wake, 4096)
+        try:
+            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+                for name in [name for name, running in self._nodes.items() if running.pid == pid]:
+                    self._forget(name)
+        except ChildProcessError:
+            pass
+
+    def _lose(self, name: str) -> None:
+        """Cut a node's power, then let go whoever waits for its attributes."""
+        running = self._nodes.get(name)
+        if running is not None:
+            os.kill(running.pid, signal.SIGKILL)
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        self._nodes.pop(name).attributes.close()
+        self._fuse.drop(name)
+
+    # ------------------------------------------------------------------------------------------------------- orders
+
+    def _take(self, door: socket.socket) -> None:
+        connection, _ = door.accept()
+        connection.settimeout(5)
+        try:
+            order = json.loads(_read_line(connection))
+            self._carry_out(order, connection)
+        except (OSError, ValueError, KeyError) as error:
+            _answer(connection, {"error": f"{type(error).__name__}: {error}"})
+
+    def _carry_out(self, order: dict[str, Any], connection: socket.socket) -> None:
+        match order["do"]:
+            case "start":
+                self._start(_Order(connection, set(order["nodes"])), order["nodes"], order["port"])
+            case "stop":
+                for name in order["nodes"]:
+                    self._lose(name)
+                _answer(connection, dict.fromkeys(order["nodes"], "ok"))
+            case "tables":
+                for running in self._nodes.values():
+                    running.attributes.read_table()
+                _answer(connection, {})
+            case "list":
+                _answer(connection, {name: running.address for name, running in self._nodes.items()})
+            case "end":
+                self._end()
+                _answer(connection, {})
+            case other:
+                raise ValueError(f"no such order: {other}")
+
+    def _start(self, order: _Order, nodes: dict[str, str], port: int) -> None:
+        for name, address in nodes.items():
+            if name in self._nodes:
+                order.answers[name] = "runs already"
+                order.waiting.discard(name)
+                continue
+            try:
+                ready = self._launch(name, address, port)
+            except OSError as error:
+                order.answers[name] = f"{error.filename or address}: {error.strerror}"
+                order.waiting.discard(name)
+                continue
+            self._selector.register(ready, selectors.EVENT_READ, self._hearer(order, name))
+        self._finish(order)
+
+    def _hearer(self, order: _Order, name: str) -> Any:
+        def hear(ready: int) -> None:
+            said = os.read(ready, 1000).decode("utf-8", "replace")
+            self._selector.unregister(ready)
+            os.close(ready)
+            order.answers[name] = said or "ended while starting"
+            order.waiting.discard(name)
+            self._finish(order)
+
+        return hear
+
+    @staticmethod
+    def _finish(order: _Order) -> None:
+        if not order.waiting:
+            _answer(order.connection, order.answers)
+
+    def _launch(self, name: str, address: str, port: int) -> int:
+        """Fork a node; returns the pipe on which it says that it is ready."""
+        folder = self._folder.parent / name
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((address, port))
+            listener.listen(128)
+            attributes = Node(folder)
+            served = {path: self._work / "attributes" / str(self._fuse.add(attribute))
+                      for path, attribute in _attributes(attributes)}  # fmt: skip
+            self._starts += 1
+            place = self._work / f"root-{self._starts}"
+            place.mkdir()
+            ready, answer = os.pipe()
+            syscalls.unshare(syscalls.CLONE_NEWPID)
+            pid = os.fork()
+            if pid == 0:
+                self._become(folder, place, served, listener, answer)
+            syscalls.enter(self._space, syscalls.CLONE_NEWPID)
+        os.close(answer)
+        self._nodes[name] = _Running(name, address, pid, attributes)
+        return ready
+
+    def _become(self, folder: Path, place: Path, served: dict[str, Path], listener: socket.socket, answer: int) -> None:
+        """Be the node: close what is the keeper's. Never returns."""
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            kept = {0, 1, 2, listener.fileno(), answer}
+            for fd in map(int, os.listdir("/proc/self/fd")):
+                if fd not in kept:
+                    try:
+                        os.close(fd)
+                    except OSError:
+                        continue
+            node.run(folder, place, served, listener, answer)
+        finally:
+            os._exit(1)
+
+
+def _attributes(of: Node) -> list[tuple[str, Attribute]]:
+    """Find the attributes of a node: path on the node → attribute."""
+    found: dict[str, Attribute] = {}
+    root = str(of.folder / "root")
+    for top in _TOPS:
+        for base, _, names in os.walk(f"{root}/{top}"):
+            shown = base[len(root) :]
+            for name in names:
+                path = f"{shown}/{name}"
+                if _ATTRIBUTE.match(path):
+                    found[path] = Attribute(of, "root" + path, rule_of(path))
+    for path in of.special():
+        if (of.folder / path).is_file():
+            place = path.removeprefix("root") if path.startswith("root/") else f"{NODE}/{path}"
+            found[place] = Attribute(of, path, rule_of(place))
+    return list(found.items())
+
+
+def bind_near(door: socket.socket, folder: Path) -> None:
+    """Bind a socket in a folder whose path may be longer than an address of a socket."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        Path(folder, SOCKET).unlink(missing_ok=True)
+        door.bind(f"/proc/self/fd/{fd}/{SOCKET}")
+    finally:
+        os.close(fd)
+
+
+def _read_line(connection: socket.socket) -> bytes:
+    data = b""
+    while not data.endswith(b"\n") and len(data) < _LINE:
+        part = connection.recv(65536)
+        if not part:
+            break
+        data += part
+    return data
+
+
+def _answer(connection: socket.socket, what: dict[str, Any]) -> None:
+    try:
+        connection.sendall(json.dumps(what).encode() + b"\n")
+    except OSError:
+        pass  # who asked is gone
+    finally:
+        connection.close()
+
+
+def main() -> None:
+    """Become the keeper of a lab; the process that was started ends as soon as the keeper is known by its pid file."""
+    folder = Path(sys.argv[1])
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    go, went = os.pipe()
+    syscalls.unshare(syscalls.CLONE_NEWPID | syscalls.CLONE_NEWNS)
+    pid = os.fork()
+    if pid == 0:
+        os.close(went)
+        if os.read(go, 1) != b"g":  # whoever started us is gone, and nobody could find us
+            os._exit(1)
+        os.close(go)
+        os.setsid()
+        syscalls.mount("", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
+        syscalls.mount("proc", "/proc", "proc", syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
+        keeper = Keeper(folder)
+        keeper.open()
+        print("ready", flush=True)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 1)
+        keeper.serve()
+        os._exit(0)
+    (folder / PID).write_text(f"{pid} {syscalls.started(pid)}\n", encoding="ascii")
+    os.write(went, b"g")
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+"""The host form of a lab from outside: is it possible here, start it, talk to its keeper, end it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from hwcheck.lab.host import keeper, keys
+from hwcheck.lab.host.attributes import LOG, TABLE
+from hwcheck.lab.host.root import furnish
+from hwcheck.lab.host.syscalls import started
+
+_PATIENCE = 60.0
+_STATE = "lab.json"
+
+
+class HostLabError(Exception):
+    """The lab could not do what was asked; the text says what is missing or went wrong."""
+
+
+def missing() -> list[str]:
+    """Say what this machine lacks for the host form, in words that tell what to do; empty when it is possible."""
+    found = []
+    if sys.platform != "linux":
+        return [f"Linux (this is {sys.platform})"]
+    if os.geteuid() != 0:
+        found.append("root: namespaces, mounts and an sshd that logs in root need it")
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        found.append("/dev/fuse, readable and writable (module fuse; in a container: --device /dev/fuse)")
+    for program, package in (("/usr/sbin/sshd", "openssh-server"), ("/usr/bin/ssh-keygen", "openssh-client"),
+                             ("/usr/bin/python3", "python3")):  # fmt: skip
+        if not os.access(program, os.X_OK):
+            found.append(f"{program} (Debian package {package})")
+    if "\toverlay\n" not in Path("/proc/filesystems").read_text(encoding="ascii"):
+        found.append("the overlay file system (module overlay)")
+    if not found and _try_namespaces() != 0:
+        found.append("the right to make namespaces and mounts (CAP_SYS_ADMIN; in a container: --privileged)")
+    return found
+
+
+def _try_namespaces() -> int:
+    """Try what nodes need in a process of its own; returns its exit status."""
+    tried = (
+        "from hwcheck.lab.host import syscalls as s\n"
+        "s.unshare(s.CLONE_NEWNS | s.CLONE_NEWPID | s.CLONE_NEWUTS | s.CLONE_NEWIPC)\n"
+        "s.mount('', '/', flags=s.MS_REC | s.MS_PRIVATE)\ns.mount('t', '/tmp', 'tmpfs')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", tried], capture_output=True, check=False, timeout=30)  # noqa: S603 - our own
+    return done.returncode
+
+
+def address_of(number: int) -> str:
+    """Return the loopback address of the node of a number, from 1."""
+    return f"127.0.{1 + (number - 1) // 250}.{1 + (number - 1) % 250}"
+
+
+class HostLab:
+    """
+    The running side of a lab; ``home/NAME`` holds a node's files before it is started (:mod:`hwcheck.lab.nodes`).
+
+    Args:
+        home: of the lab; the files of nodes stay when it ends.
+
+    Attributes:
+        folder: what is there only while nodes run: keys, inventory, the keeper's socket.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home.resolve()
+        self.folder = self.home / keeper.FOLDER
+
+    @property
+    def inventory(self) -> Path:
+        """The inventory of all nodes that were started."""
+        return self.folder / keys.INVENTORY
+
+    def up(self, names: list[str], groups: dict[str, list[str]] | None = None) -> dict[str, str]:
+        """
+        Start nodes, and the keeper before them when it does not run.
+
+        Args:
+            names: of nodes whose folders are there.
+            groups: for the inventory.
+
+        Returns:
+            Name → what the keeper said of a node that could not be started; empty when all run.
+
+        Raises:
+            HostLabError: the machine lacks something, or the keeper did not start.
+        """
+        lacks = missing()
+        if lacks:
+            raise HostLabError("the host form needs " + "; ".join(lacks))
+        if self._pid() is None:
+            self.down()
+            self._start_keeper()
+        for name in names:
+            node = self.home / name
+            furnish(node, name)
+            keys.configure_sshd(self.folder, node)
+            (node / LOG).touch(0o600)
+        known = self._state()
+        addresses = known["nodes"] | _fresh(names, known["nodes"])
+        port = known["port"] or _free_port(addresses.values())
+        self._keep(addresses, port, groups or known["groups"])
+        answers = self._order({"do": "start", "nodes": {name: addresses[name] for name in names}, "port": port})
+        return {name: said for name, said in answers.items() if not said.startswith("ok")}
+
+    def stop(self, names: list[str]) -> None:
+        """Cut the power of nodes; their files stay."""
+        self._order({"do": "stop", "nodes": names})
+
+    def restart(self, names: list[str]) -> dict[str, str]:
+        """Stop nodes and start them at the same addresses; returns as :meth:`up`."""
+        self.stop(names)
+        return self.up(names)
+
+    def reread_tables(self) -> None:
+        """Have the keeper read the nodes' tables of attributes anew; new attributes need a restart of their node."""
+        self._order({"do": "tables"})
+
+    def running(self) -> dict[str, str]:
+        """Return the nodes that run: name → address; empty when there is no keeper."""
+        return {} if self._pid() is None else self._order({"do": "list"})
+
+    def down(self) -> None:
+        """End the keeper, and with it all nodes; also of one whose starter was killed, and of one killed itself."""
+        pid = self._pid()
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+            end = time.monotonic() + _PATIENCE
+            while self._pid() is not None:
+                if time.monotonic() > end:
+                    raise HostLabError(f"the keeper of the lab (pid {pid}) does not end")
+                time.sleep(0.01)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for trace in (*self.home.glob("*/ssh/sshd_config"), *self.home.glob(f"*/{LOG}")):
+            shutil.rmtree(trace.parent) if trace.parent.name == "ssh" else trace.unlink()
+
+    def _pid(self) -> int | None:
+        """Return the keeper's pid while it runs; another process of the same pid is not it."""
+        try:
+            pid, begun = (self.folder / keeper.PID).read_text(encoding="ascii").split()
+        except (FileNotFoundError, ValueError):
+            return None
+        return int(pid) if started(int(pid)) == begun else None
+
+    def _start_keeper(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+        (self.folder / keeper.WORK).mkdir(exist_ok=True)
+        try:
+            keys.make_keys(self.folder)
+        except OSError as error:
+            raise HostLabError(f"{error.filename}: {error.strerror}") from error
+        log = self.folder / "keeper.log"
+        with log.open("wb") as errors, subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", "hwcheck.lab.host.keeper", str(self.folder)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, cwd="/", start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONOPTIMIZE": ""},
+        ) as process:  # fmt: skip
+            assert process.stdout is not None  # noqa: S101 - narrows the type
+            said = process.stdout.readline()
+        if said != b"ready\n":
+            raise HostLabError("the lab's keeper did not start: " + log.read_text(errors="replace")[-500:])
+
+    def _order(self, order: dict[str, Any]) -> dict[str, Any]:
+        fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+                line.settimeout(_PATIENCE)
+                line.connect(f"/proc/self/fd/{fd}/{keeper.SOCKET}")
+                line.sendall(json.dumps(order).encode() + b"\n")
+                with line.makefile("rb") as answer:
+                    said: dict[str, Any] = json.loads(answer.readline() or b'{"error": "the keeper ended"}')
+        except OSError as error:
+            raise HostLabError(f"no answer from the lab's keeper: {error.strerror or error}") from error
+        finally:
+            os.close(fd)
+        if "error" in said:
+            raise HostLabError(str(said["error"]))
+        return said
+
+    def _state(self) -> dict[str, Any]:
+        try:
+            state: dict[str, Any] = json.loads((self.folder / _STATE).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {"nodes": {}, "port": 0, "groups": {}}
+        return state
+
+    def _keep(self, nodes: dict[str, str], port: int, groups: dict[str, list[str]]) -> None:
+        text = json.dumps({"nodes": nodes, "port": port, "groups": groups})
+        (self.folder / _STATE).write_text(text, encoding="utf-8")
+        keys.write_inventory(self.folder, nodes, port, groups)
+
+
+def _fresh(names: list[str], taken: dict[str, str]) -> dict[str, str]:
+    """Give addresses to the names that have none."""
+    numbers = iter(range(1, 60_000))
+    used = set(taken.values())
+    found = {}
+    for name in names:
+        if name not in taken:
+            found[name] = next(address for number in numbers if (address := address_of(number)) not in used)
+    return found
+
+
+def _free_port(addresses: Any) -> int:
+    """Find a port that is free at all addresses: another lab may run on this machine."""
+    addresses = list(addresses)
+    for port in range(keeper.PORT, keeper.PORT + 200):
+        try:
+            for address in addresses:
+                with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    probe.bind((address, port))
+                    probe.listen(1)
+        except OSError:
+            continue
+        return port
+    raise HostLabError(f"no port from {keeper.PORT} on is free at {addresses[0]}")
+
+
+def set_behaviour(node: Path, path: str, **actions: str) -> None:
+    """Put behaviours of one attribute, or of ``sshd``, into a node's table; "" takes one away."""
+    table: dict[str, dict[str, str]] = {}
+    if (node / TABLE).exists():
+        table = json.loads((node / TABLE).read_text(encoding="utf-8"))
+    kept = {key: value for key, value in {**table.get(path, {}), **actions}.items() if value}
+    table = {key: value for key, value in {**table, path: kept}.items() if value}
+    fresh = node / f"{TABLE}.new"
+    fresh.write_text(json.dumps(table, indent=1), encoding="utf-8")
+    fresh.replace(node / TABLE)

@@ -1,0 +1,237 @@
+"""
+Lab nodes on disk: made, broken, mended, rebooted, taken away. Nothing outside their folder is touched.
+
+A node is a folder: ``root/`` (its files), ``bin/`` (its tools), ``lib/`` (its libnvidia-ml, where there is a compiler),
+``nvml/`` (state of that library) and ``state.json``. Whoever serves nodes in another form (own mounts, own sshd) starts from
+the same folders: :func:`load` gives the node, :meth:`Node.machine` its model, :func:`hwcheck.lab.tree.render` its files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hwcheck.errors import UsageError
+from hwcheck.lab import persistent, shims, tree
+from hwcheck.lab.faults import UnknownFault, find, inject
+from hwcheck.lab.gpu_state import nvml_state
+from hwcheck.lab.machine import Machine
+from hwcheck.lab.nvml.attributes import write_state
+from hwcheck.lab.nvml.build import SONAME, BuildError, build
+from hwcheck.lab.platforms import PLATFORMS, build as build_machine
+
+STATE = "state.json"
+LIBRARIES = ".library"
+FORMAT = "hwcheck.lab/1"
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?")
+
+
+@dataclass
+class Node:
+    """
+    One lab node.
+
+    Attributes:
+        folder: where it is; its name is the node's.
+        platform: one of :data:`hwcheck.lab.platforms.PLATFORMS`.
+        faults: as they were named.
+        boot: how often it was rebooted.
+    """
+
+    folder: Path
+    platform: str
+    faults: list[str] = field(default_factory=list)
+    boot: int = 0
+
+    @property
+    def name(self) -> str:
+        """Host name."""
+        return self.folder.name
+
+    @property
+    def root(self) -> Path:
+        """What ``--live-root`` takes."""
+        return self.folder / "root"
+
+    def environment(self) -> dict[str, str]:
+        """Return PATH and library path with which the node's tools and NVML are found."""
+        library = self.folder / "lib"
+        found = {"PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+        return found | ({"LD_LIBRARY_PATH": str(library)} if library.is_dir() else {})
+
+    def machine(self) -> Machine:
+        """Return its model, with its faults."""
+        machine = build_machine(self.platform, self.name, self.boot)
+        inject(machine, self.faults)
+        return machine
+
+    def save(self) -> None:
+        """Write what is known of it."""
+        known = {
+            "format": FORMAT, "platform": self.platform, "faults": self.faults, "boot": self.boot,
+            "boot_id": self.machine().boot_id,
+        }  # fmt: skip
+        (self.folder / STATE).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+
+
+def default_home() -> Path:
+    """Return the folder of the user's lab: ``$XDG_STATE_HOME/hwcheck/lab``."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".local/state") / "hwcheck/lab"
+
+
+def up(home: Path, name: str, platform: str, faults: list[str]) -> tuple[Node, str]:
+    """
+    Make a node.
+
+    Returns:
+        The node, and why its GPUs are shown by nvidia-smi only; "" when it has a library.
+
+    Raises:
+        UsageError: the name is taken or none, no such platform or fault, or the folder cannot be written.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"no host name: {name!r}; small letters, digits and dashes, at most 42")
+    if platform not in PLATFORMS:
+        raise UsageError(f"the lab has no platform {platform}; it has {', '.join(PLATFORMS)}")
+    node = Node(home / name, platform, list(faults))
+    if node.folder.exists():
+        raise UsageError(f"{name} is there already; hwcheck lab down {name} takes it away, --name PREFIX gives another name")
+    machine = _broken(node)
+    try:
+        node.folder.mkdir(parents=True, mode=0o700)
+        node.save()  # first, so that down finds what was half made
+        lacks = _library(home, node)
+        tree.write(node.root, tree.render(machine))
+        _tools(node, machine)
+    except OSError as error:
+        raise UsageError(f"the lab cannot be written to {home}: {error.strerror}; --dir names another folder") from error
+    return node, lacks
+
+
+def _broken(node: Node) -> Machine:
+    try:
+        return node.machine()
+    except UnknownFault as error:
+        raise UsageError(str(error)) from error
+
+
+def _library(home: Path, node: Node) -> str:
+    """Give the node the lab's libnvidia-ml; returns why not."""
+    try:
+        library = build(home / LIBRARIES)
+    except BuildError as error:
+        return str(error)
+    folder = node.folder / "lib"
+    folder.mkdir()
+    shutil.copyfile(library, folder / SONAME)
+    (folder / "nvml-state").symlink_to("../nvml")
+    return ""
+
+
+def _tools(node: Node, machine: Machine) -> None:
+    """Write tools and NVML state anew."""
+    for folder in ("bin", "nvml"):
+        shutil.rmtree(node.folder / folder, ignore_errors=True)
+    tools = node.folder / "bin"
+    tools.mkdir()
+    for name, text in shims.shims(machine).items():
+        (tools / name).write_text(text, encoding="utf-8")
+        (tools / name).chmod(0o755)
+    state = node.folder / "nvml"
+    write_state(state, nvml_state(machine))
+    for path, text in machine.nvml_faults.items():
+        (state / path).parent.mkdir(parents=True, exist_ok=True)
+        (state / path).write_text(text + "\n", encoding="utf-8")
+
+
+def load(home: Path, name: str) -> Node:
+    """
+    Find a node.
+
+    Raises:
+        UsageError: there is none of that name, or what is there is none of the lab's.
+    """
+    for node in nodes(home):
+        if node.name == name:
+            return node
+    there = ", ".join(node.name for node in nodes(home))
+    raise UsageError(f"no lab node {name}; {f'there are {there}' if there else 'hwcheck lab up makes one'}")
+
+
+def nodes(home: Path) -> Iterator[Node]:
+    """Return all nodes, by name; what is no node of the lab is passed over."""
+    for path in sorted(home.glob(f"*/{STATE}")):
+        try:
+            known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if known["format"] == FORMAT:
+                yield Node(path.parent, known["platform"], list(known["faults"]), int(known["boot"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+
+
+def down(home: Path, node: Node) -> None:
+    """Take a node away, and with the last one everything that the lab has put there."""
+    shutil.rmtree(node.folder)
+    if not any(nodes(home)):
+        shutil.rmtree(home / LIBRARIES, ignore_errors=True)
+        if home.is_dir() and not any(home.iterdir()):
+            home.rmdir()
+
+
+def break_node(node: Node, name: str) -> list[str]:
+    """
+    Add a fault to a running node; only what the fault changes is written.
+
+    Returns:
+        Paths below the root that changed.
+
+    Raises:
+        UsageError: no such fault there, or it is there already.
+    """
+    if name in node.faults:
+        raise UsageError(f"{node.name} has {name} already")
+    before = tree.render(node.machine())
+    changed = Node(node.folder, node.platform, [*node.faults, name], node.boot)
+    machine = _broken(changed)
+    paths = tree.update(node.root, before, tree.render(machine))
+    _tools(node, machine)
+    node.faults = changed.faults
+    node.save()
+    return paths
+
+
+def mend(node: Node) -> list[str]:
+    """Make a node healthy again, files and all; what was written to it is lost. Returns the faults that it had."""
+    had, node.faults = node.faults, []
+    machine = node.machine()
+    shutil.rmtree(node.root, ignore_errors=True)
+    tree.write(node.root, tree.render(machine))
+    _tools(node, machine)
+    node.save()
+    return had
+
+
+def reboot(node: Node) -> list[str]:
+    """
+    Boot a node: what is volatile is gone, what stands in its files takes effect.
+
+    Returns:
+        The faults that the reboot cured.
+    """
+    stay = [name for name in node.faults if find(name)[0].stays]
+    cured = [name for name in node.faults if name not in stay]
+    node.faults, node.boot = stay, node.boot + 1
+    machine = node.machine()
+    persistent.apply(machine, node.root)
+    tree.clear_volatile(node.root)
+    tree.write(node.root, tree.volatile(tree.render(machine)))
+    _tools(node, machine)
+    node.save()
+    return cured

@@ -1,0 +1,179 @@
+"""
+Tools on PATH of a lab node, as small shell scripts that print from the node's own state.
+
+Each prints a text that stands behind it in the script; nothing else of the machine is asked. What a source does not spawn
+is here only where people type it on a node: nvidia-smi, dmesg, lspci, ibstat.
+"""
+
+from __future__ import annotations
+
+from hwcheck.lab import smi
+from hwcheck.lab.machine import Machine
+from hwcheck.sources.services import WATCHED
+
+HANG = "#!/bin/sh\nexec sleep 86400\n"
+_MARK = "HWCHECK_LAB_TEXT"
+
+
+def script(text: str, arguments: str = "", status: int = 0, other: str = "") -> str:
+    """
+    Return a script that prints a text.
+
+    Args:
+        text: what it prints.
+        arguments: shell pattern that its arguments must match; "" for any.
+        status: exit status.
+        other: what it says on stderr, with status 2, for other arguments.
+    """
+    body = text if text.endswith("\n") or not text else text + "\n"
+    guard = f"case \"$*\" in\n{arguments}) ;;\n*) echo {other!r} >&2; exit 2 ;;\nesac\n" if arguments else ""
+    return f"#!/bin/sh\n{guard}cat <<'{_MARK}'\n{body}{_MARK}\nexit {status}\n"
+
+
+def shims(machine: Machine) -> dict[str, str]:
+    """Return the scripts: name → text."""
+    found = {
+        "nvidia-smi": _smi(machine),
+        "systemctl": _systemctl(machine),
+        "chronyc": _chronyc(machine),
+        "pmc": script(_pmc(machine)),
+        "dmesg": script("\n".join(f"[{at:12.6f}] {text}" for at, text in machine.kernel.log)),
+        "uname": script(machine.kernel.release, '"-r"', other="the lab's uname knows -r only"),
+        "hostname": script(machine.name),
+        "dcb": _dcb(machine),
+        "lspci": script("\n".join(f"{address} Class {f.kind[:4]}: {f.ids}" for address, f in machine.functions.items())),
+        "ibstat": script(_ibstat(machine)),
+        "ibdev2netdev": script("\n".join(
+            f"{nic.name} port 1 ==> {nic.netdev} ({'Up' if nic.up else 'Down'})" for nic in machine.nics
+        )),
+    }  # fmt: skip
+    if "nvidia-fabricmanager" in machine.services:
+        found["nv-fabricmanager"] = script(f"Fabric Manager version is : {machine.versions['fabric-manager']}")
+    if machine.imex is not None:
+        found["nvidia-imex"] = script(f"IMEX version is: {machine.versions['imex']}")
+        found["nvidia-imex-ctl"] = script(_imex(machine))
+    return found | dict.fromkeys(machine.slow_tools, HANG)
+
+
+_WORDS = {
+    "NVML_ERROR_DRIVER_NOT_LOADED": (9, (
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA "
+        "driver is installed and running."
+    )),
+    "NVML_ERROR_LIB_RM_VERSION_MISMATCH": (18, "Failed to initialize NVML: Driver/library version mismatch"),
+}  # fmt: skip
+"""What nvidia-smi says when NVML does not start, with its exit status."""
+
+
+def _smi(machine: Machine) -> str:
+    status, text = _WORDS.get(machine.nvml_faults.get("faults/nvmlInit_v2", ""), (0, ""))
+    lost = next((gpu for gpu in machine.gpus if f"gpu{gpu.index}/lost" in machine.nvml_faults), None)
+    if lost is not None:
+        status = 15
+        text = f"Unable to determine the device handle for GPU{lost.index}: {lost.bus_id}: GPU is lost.  Reboot the system to recover this GPU"
+    text = text or smi.query_xml(machine)
+    return script(text, '"-q -x" | "-x -q"', status, other="the lab's nvidia-smi knows -q -x only")
+
+
+def _systemctl(machine: Machine) -> str:
+    """Print the units that are asked for, in the order of :data:`WATCHED`; only ``show`` is known."""
+    blocks = []
+    for name in WATCHED:
+        unit = machine.services.get(name)
+        if unit is None:
+            blocks.append(f"Id={name}.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nMainPID=0\n")
+            continue
+        limit = "infinity" if unit.memlock == 2**64 - 1 else str(unit.memlock)
+        drop_ins = " ".join(path for path in machine.unit_drop_ins if f"/{name}.service.d/" in path)
+        blocks.append(
+            f"Id={name}.service\nLoadState={unit.loaded}\nActiveState={unit.active}\nSubState={unit.sub}\n"
+            f"UnitFileState={unit.enabled}\nMainPID={unit.pid}\nNRestarts={unit.restarts}\nExecMainStatus=0\n"
+            f"Result={unit.result}\nFragmentPath=/usr/lib/systemd/system/{name}.service\nDropInPaths={drop_ins}\n"
+            f"NeedDaemonReload=no\nLimitMEMLOCK={limit}\nLimitNOFILE=1048576\nNUMAPolicy=n/a\nNUMAMask=\nCPUAffinity=\n"
+        )
+    return script("\n".join(blocks), '"show "*', other="the lab's systemctl knows show only")
+
+
+def _chronyc(machine: Machine) -> str:
+    """Answer tracking and sources, both as CSV."""
+    clock = machine.clock
+    if not clock.running:
+        return script("506 Cannot talk to daemon", status=1)
+    synchronised = clock.leap != "Not synchronised"
+    name = clock.servers[0] if synchronised else ""
+    tracking = (
+        f"{clock.reference if synchronised else '00000000'},{name},{clock.stratum if synchronised else 0},1780304102.1,"
+        f"{clock.offset:.9f},{clock.offset / 2:.9f},0.000003000,-1.500,0.001,0.020,0.000400000,0.000200000,64.4,{clock.leap}"
+    )
+    rows = "\n".join(
+        f"^,{'*' if synchronised and not number else '+' if synchronised else '?'},{server},2,6,"
+        f"{'377' if synchronised else '0'},33,{clock.offset:.9f},{clock.offset:.9f},0.000100000"
+        for number, server in enumerate(clock.servers)
+    )
+    return (
+        "#!/bin/sh\ncase \"$*\" in\n"
+        f"*tracking) cat <<'{_MARK}'\n{tracking}\n{_MARK}\n;;\n*sources) cat <<'{_MARK}'\n{rows}\n{_MARK}\n;;\n"
+        "*) echo \"the lab's chronyc knows tracking and sources only\" >&2; exit 2 ;;\nesac\n"
+    )
+
+
+def _pmc(machine: Machine) -> str:
+    clock = machine.clock
+    if clock.ptp_offset is None:
+        return "sending: GET TIME_STATUS_NP\nsending: GET CURRENT_DATA_SET\nsending: GET PORT_DATA_SET"
+    port = "b83fd2.fffe.5a1e00"
+    return (
+        "sending: GET TIME_STATUS_NP\n"
+        f"\t{port}-0 seq 0 RESPONSE MANAGEMENT TIME_STATUS_NP\n\t\tmaster_offset              {clock.ptp_offset}\n"
+        "\t\tgmPresent                  true\n"
+        f"sending: GET CURRENT_DATA_SET\n\t{port}-0 seq 1 RESPONSE MANAGEMENT CURRENT_DATA_SET\n"
+        f"\t\tstepsRemoved               1\n\t\toffsetFromMaster           {clock.ptp_offset}.0\n"
+        f"\t\tmeanPathDelay              410.0\nsending: GET PORT_DATA_SET\n"
+        f"\t{port}-1 seq 2 RESPONSE MANAGEMENT PORT_DATA_SET\n\t\tportState               {clock.ptp_state}"
+    )
+
+
+def _dcb(machine: Machine) -> str:
+    cases = []
+    for nic in machine.nics:
+        flags = " ".join(f"{priority}:{'on' if priority in nic.pfc else 'off'}" for priority in range(8))
+        pfc = f"pfc-cap 8 macsec-bypass off delay 0 \nprio-pfc {flags} "
+        app = f"dscp-prio {nic.traffic_class >> 2}:3 48:6 " if nic.trust == "dscp" else "ethtype-prio 0:0 "
+        for what, text in ((f"pfc show dev {nic.netdev}", pfc), (f"-N app show dev {nic.netdev}", app)):
+            cases.append(f"'{what}') cat <<'{_MARK}'\n{text}\n{_MARK}\n;;\n")
+    return "#!/bin/sh\ncase \"$*\" in\n" + "".join(cases) + "*) echo 'Attribute read: Operation not supported' >&2; exit 1 ;;\nesac\n"
+
+
+def _ibstat(machine: Machine) -> str:
+    blocks = []
+    for number, nic in enumerate(machine.nics, 1):
+        subnet = nic.up and not nic.ethernet
+        blocks.append(
+            f"CA '{nic.name}'\n\tCA type: {nic.hca}\n\tNumber of ports: 1\n\tFirmware version: {nic.firmware}\n\tHardware version: 0\n"
+            f"\tNode GUID: 0x{nic.guid:016x}\n\tSystem image GUID: 0x{nic.guid:016x}\n\tPort 1:\n"
+            f"\t\tState: {nic.state.partition(': ')[2].capitalize()}\n\t\tPhysical state: {nic.physical.partition(': ')[2]}\n"
+            f"\t\tRate: {nic.rate if nic.up else 10}\n\t\tBase lid: {0x100 + number if subnet else 0}\n\t\tLMC: 0\n"
+            f"\t\tSM lid: {1 if subnet else 0}\n\t\tCapability mask: 0xa751e848\n\t\tPort GUID: 0x{nic.guid:016x}\n\t\tLink layer: {nic.layer}"
+        )
+    return "\n".join(blocks)
+
+
+def _imex(machine: Machine) -> str:
+    """Print nodes and connections; one that is not ready is connected to nobody."""
+    assert machine.imex is not None  # noqa: S101 - the caller asks only for nodes with IMEX
+    nodes = machine.imex.nodes
+    lines = [
+        "Connectivity Table Legend:", "I - Invalid - Node wasn't reachable, no connection status available",
+        "N - Never Connected", "C - Connected - Ready for operation", "", "6/1/2026 09:15:01.114", "Nodes:",
+    ]  # fmt: skip
+    for number, (address, (state, version)) in enumerate(nodes.items()):
+        lines.append(f"Node #{number:<3} - {address:<15} - {state:<20} - Version: {version}")
+    ready = [state == "READY" for state, _ in nodes.values()]
+    lines += ["", " Nodes From\\To  " + "  ".join(f"{number:<2}" for number in range(len(ready)))]
+    for number, own in enumerate(ready):
+        cells = "  ".join(f"{'C' if own and other else 'N':<2}" for other in ready)
+        lines.append(f"       {number:<8} {cells}")
+    lines += ["", f"Domain State: {'UP' if all(ready) else 'DEGRADED'}"]
+    return "\n".join(lines)
+
+

@@ -1,0 +1,66 @@
+"""
+The main of the node program.
+
+Sent as text and run by ``python3 -I -S -``; the request stands at the end of that text as a call of :func:`main`.
+"""
+
+import os
+import sys
+import time
+
+from hwcheck.sources import capture, frames
+from hwcheck.sources.catalogue import SOURCES
+from hwcheck.sources.source import QUICK, Context
+
+VERSION = "1"
+
+
+def main(tier=QUICK, off=(), root="", live=True, deadline=60.0, only=(), out=1):
+    """
+    Ask all sources of the tier and send the stream.
+
+    Args:
+        tier: ``quick``, or ``deep`` for all.
+        off: ids of sources that are switched off; said in the stream, so that nobody takes them for never known.
+        root: prefix of all paths.
+        live: False for an image: nothing is spawned.
+        deadline: total seconds.
+        only: ids to ask; empty for all.
+        out: file descriptor of the stream.
+    """
+    started = time.monotonic()
+    context = Context(root, live, off, os.geteuid())
+    frames.send(out, frames.HELLO, "ok", _hello(context))
+    chosen = [s for s in SOURCES if (tier != QUICK or s.tier == QUICK) and s.id not in context.off and (not only or s.id in only)]
+    capture.run(chosen, context, out, deadline)
+    usage = os.times()
+    spent = "cpu=%.3f\nchildren_cpu=%.3f\n" % (usage.user + usage.system, usage.children_user + usage.children_system)
+    frames.send(out, frames.END, "ok", spent.encode(), time.monotonic() - started)
+
+
+def _hello(context):
+    """Say who answers: host name, boot, time, user, versions; nothing secret."""
+    name = os.uname()
+    rows = {
+        "program": VERSION,
+        "host": _line(context.root + "/etc/hostname") if context.root else name.nodename,
+        "kernel": name.release if context.live and not context.root else "",
+        "machine": name.machine,
+        "boot_id": _line(context.root + "/proc/sys/kernel/random/boot_id") if context.live else "",
+        "time": "%.6f" % time.time(),
+        "monotonic": "%.6f" % time.monotonic(),
+        "uid": str(context.uid),
+        "python": "%d.%d.%d" % sys.version_info[:3],
+        "off": ",".join(sorted(context.off)),
+        "live": "1" if context.live else "0",
+        "vendor": _line(context.root + "/sys/class/dmi/id/sys_vendor"),
+    }
+    return "".join("%s=%s\n" % (key, str(text).replace("\n", " ")[:200]) for key, text in rows.items()).encode("utf-8", "replace")
+
+
+def _line(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read(200).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
