@@ -97,10 +97,14 @@ class Judge:
     ) -> Given | Finding:
         values: dict[str, Any] = {}
         facts: dict[str, Fact] = {}
+        next_boot_only = False
         for need in check.needs:
             name = need if isinstance(need, str) else need.name
             if isinstance(need, str):
                 fact = _look(snapshot, subject, name)
+                if not fact.present and check.facets and not _asked(fact):
+                    following = _look(snapshot, subject, name, Facet.NEXT_BOOT)
+                    fact, next_boot_only = (following, True) if following.present else (fact, False)
                 if not fact.present:
                     return _untold(check, subject, name, fact)
                 values[name], facts[name] = fact.value, fact
@@ -131,7 +135,9 @@ class Judge:
             fact = _look(previous, subject, name) if previous is not None else None
             return fact.value if fact is not None and fact.present else None
 
-        return Given(subject, values, facts, maybe, self._bounds, self.profile.name, before, doubts)
+        given = Given(subject, values, facts, maybe, self._bounds, self.profile.name, before, doubts)
+        given.next_boot_only = next_boot_only
+        return given
 
 
 def _look(snapshot: Snapshot, subject: Subject, name: str, facet: Facet = Facet.RUNNING) -> Fact:

@@ -7,7 +7,6 @@ evidence names addresses, users and serial numbers); each node, and the bundle, 
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -110,7 +109,9 @@ class Keeper(Protocol):
     """Keeps nodes; a context manager, so that what was begun is finished or removed."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
     def keep(self, node: Node) -> None:
         """Write one node."""
 
@@ -163,7 +164,7 @@ class FolderKeeper:
             for name, data in node.files():
                 path = begun / name
                 path.parent.mkdir(mode=0o700, exist_ok=True)
-                with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                     file.write(data)
             begun.rename(self._place / folder_name(node.name, self._taken))
         except BaseException:
@@ -182,7 +183,7 @@ class BundleKeeper:
     def __enter__(self) -> Self:
         """Begin beside the place."""
         fd, self._begun = tempfile.mkstemp(prefix=".begun-", dir=self._place.parent)  # 0600
-        self._file = open(fd, "wb")
+        self._file = os.fdopen(fd, "wb")
         self._archive = tarfile.open(fileobj=self._file, mode="w:gz", compresslevel=6)
         return self
 
@@ -192,11 +193,10 @@ class BundleKeeper:
             self._archive.close()
             self._file.close()
             if kind is None:
-                os.replace(self._begun, self._place)
+                Path(self._begun).replace(self._place)
         finally:
             self._file.close()
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._begun)
+            Path(self._begun).unlink(missing_ok=True)
 
     def keep(self, node: Node) -> None:
         """Add one node."""

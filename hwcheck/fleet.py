@@ -7,7 +7,7 @@ failing checks, well under 2 kB. After the last node the folds answer, as the ve
 
 from __future__ import annotations
 
-import sys
+import inspect
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ def fold(id: str, *facts: str, urgency: Urgency, remedy: Remedy) -> Callable[[Bo
                 raise ValueError(f"{id} keeps an undeclared fact: {name}")
         if id in FOLDS:
             raise ValueError(f"fleet check declared twice: {id}")
-        title, _, text = "\n".join(line.strip() for line in (body.__doc__ or "").strip().splitlines()).partition("\n")
+        title, _, text = (inspect.getdoc(body) or "").partition("\n")
         FOLDS[id] = Fold(id, facts, body, urgency, remedy, title, text.strip())
         return body
 
@@ -91,6 +91,7 @@ class Fleet:
 
     def __init__(self) -> None:
         self._rows: list[Row] = []
+        self._known: dict[Any, Any] = {}
         self._names = tuple(dict.fromkeys(name for item in FOLDS.values() for name in item.facts))
 
     def see(self, snapshot: Snapshot, verdict: NodeVerdict) -> None:
@@ -98,14 +99,18 @@ class Fleet:
         values: dict[str, dict[str, Any]] = {}
         for name in self._names:
             found = {
-                sys.intern(subject.id): sys.intern(fact.value) if type(fact.value) is str else fact.value
+                self._one(subject.id): self._one(fact.value)
                 for subject, fact in snapshot.with_fact(name)
                 if fact.present
             }
             if found:
                 values[name] = found
-        failing = sorted({sys.intern(f.check) for f in verdict.findings if f.status is Status.FAIL and f.counts})
+        failing = sorted({self._one(f.check) for f in verdict.findings if f.status is Status.FAIL and f.counts})
         self._rows.append(Row(snapshot.node, values, tuple(failing)))
+
+    def _one(self, value: Any) -> Any:
+        """Return the one object that stands for equal texts: ten thousand nodes name the same versions."""
+        return self._known.setdefault(value, value) if type(value) is str else value
 
     def verdict(self) -> NodeVerdict | None:
         """Answer all folds; None for fewer than two nodes, of which there is nothing to compare."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from hwcheck.findings import Finding, Incident, Status, Urgency
 
+COMPLETE = "evidence.complete"
+"""A source without a whole answer: the one thing that could not be told and explains others."""
 _BAD = (Status.FAIL, Status.WARN, Status.UNKNOWN)
 _URGENCIES = tuple(Urgency)
 
@@ -27,6 +29,7 @@ class Rule:
         near: ``gpu`` (same subject) or ``node``.
         text: why, completed by the lead's subject.
         message: pattern that must stand in the lead's message; "" for any.
+        unknown: only what could not be told follows.
     """
 
     lead: str
@@ -34,6 +37,7 @@ class Rule:
     near: str
     text: str
     message: str = ""
+    unknown: bool = False
 
 
 RULES = (
@@ -107,6 +111,44 @@ RULES = (
         r"time\.chrony.*", r"time\..*", "node", "the clock is not synchronised; everything else said of it follows",
     ),
     Rule(r"rdma\.port_state", r"rdma\.(rate|gid|sm).*|baseline\.(ib|nccl).*", "node", "a port is down"),
+    Rule(
+        r"xid\.79", r"pcie\.(device_lost|aer.*|errors)|gpu\.log_on_bus", "gpu",
+        "the GPU fell off the bus; its registers read as ones",
+    ),
+    Rule(
+        r"hbm\.(remap_pending|ecc_dram_uncorrected)",
+        r"xid\.(63|94)|hbm\.(ecc_(dram_)?uncorrected|remap_pending)", "gpu",
+        "an uncorrectable error of HBM; counters, Xids and the remap that waits for a reset all tell of it",
+    ),
+    Rule(
+        r"hbm\.ecc_sram_(uncorrected|parity|secded)|hbm\.sram_threshold", r"hbm\.ecc_(sram_.*|uncorrected)", "gpu",
+        "an uncorrectable error of SRAM; the totals count it too",
+    ),
+    Rule(r"hbm\.remap_failure", r"hbm\.bank_(low|none)", "gpu", "a bank has no spare row left, so remapping failed"),
+    Rule(r"hbm\.banks", r"hbm\.total", "gpu", "part of the memory is switched off"),
+    Rule(r"memory\.uncorrected", r"memory\.log_errors", "node", "counter and log tell of the same memory errors"),
+    Rule(r"kernel\.(crash|stalls)", r"kernel\.taint", "node", "the kernel marks itself after such an event"),
+    Rule(r"pcie\.link", r"pcie\.gpu_(width|speed).*", "gpu", "the registers and the driver tell of the same link"),
+    Rule(
+        r"rdma\.port_down|rdma\.port_state|rdma\.port_link",
+        r"rdma\.(port_link|subnet_manager|netdev.*|port_down|link_flaps|log_flaps)", "node",
+        "a port carries no traffic; its interface and its fabric say the same",
+    ),
+    Rule(r"driver\.next_(boot|load)", r"driver\.next_(boot|load)", "node", "the module file on disk is another one"),
+    Rule(r"service\.state", r"time\..*|imex\..*", "node", "the daemon does not run; nobody does its work"),
+    # What could not be told, by what kept it from being told.
+    Rule(
+        r"driver\.(loaded|library|api_mismatch|devices)", COMPLETE, "node",
+        "without a running driver of the libraries' version NVML tells nothing", unknown=True,
+    ),
+    Rule(
+        r"xid\.79|gpu\.access|pcie\.device_lost", r".*", "gpu",
+        "the GPU does not answer; what only it can tell is not known", unknown=True,
+    ),
+    Rule(
+        COMPLETE, r"(?!evidence\.).*", "node",
+        "a source did not give its whole answer; what it alone tells is not known", unknown=True,
+    ),
 )  # fmt: skip
 
 
@@ -145,7 +187,7 @@ def _root(parent: dict[int, tuple[int, Rule]], index: int) -> int:
 
 
 def _is_lead(rule: Rule, finding: Finding) -> bool:
-    if finding.status is Status.UNKNOWN:
+    if finding.status is Status.UNKNOWN and finding.check != COMPLETE:
         return False
     return bool(re.fullmatch(rule.lead, finding.check)) and rule.message in finding.message
 
@@ -153,7 +195,16 @@ def _is_lead(rule: Rule, finding: Finding) -> bool:
 def _follows(rule: Rule, lead: Finding, finding: Finding) -> bool:
     if not re.fullmatch(rule.follows, finding.check) or (lead.status is Status.WARN and finding.status is Status.FAIL):
         return False
-    return rule.near == "node" or finding.subject == lead.subject or finding.subject.kind == "node"
+    if rule.unknown and not _for_that_reason(lead, finding):
+        return False
+    return rule.near == "node" or finding.subject.id == lead.subject.id or finding.subject.kind == "node"
+
+
+def _for_that_reason(lead: Finding, finding: Finding) -> bool:
+    """Tell whether a finding could not be told for the reason that the lead, a source without an answer, names."""
+    if finding.status is not Status.UNKNOWN:
+        return False
+    return lead.status is not Status.UNKNOWN or (finding.gap is not None and finding.gap.detail[:60] in lead.message)
 
 
 def _severity(finding: Finding) -> tuple[int, int]:

@@ -26,6 +26,7 @@ class Pipeline:
         platform: judge by this profile whatever the evidence says; "" to recognise it.
         only: families to judge, empty for all.
         waivers: accepted findings.
+        fleet: sees each node that was judged; several pipelines may share it.
     """
 
     def __init__(
@@ -34,13 +35,14 @@ class Pipeline:
         platform: str = "",
         only: Iterable[str] = (),
         waivers: Iterable[Waiver] = (),
+        fleet: Fleet | None = None,
     ) -> None:
         self.profiles = profiles
         self._platform = platform
         self._only = tuple(only)
         self._waivers = tuple(waivers)
         self._judges: dict[str, Judge] = {}
-        self.fleet = Fleet()
+        self._fleet = fleet
 
     def judge_all(self, evidence: Evidence) -> Iterator[NodeVerdict]:
         """Judge evidence that may hold more than one machine (posted outputs of two nodes in one paste)."""
@@ -79,7 +81,8 @@ class Pipeline:
             measurements(snapshot),
             snapshot.simulated,
         )
-        self.fleet.see(snapshot, verdict)
+        if self._fleet is not None:
+            self._fleet.see(snapshot, verdict)
         return verdict
 
     def _unreached(self, evidence: Evidence) -> NodeVerdict:

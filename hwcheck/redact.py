@@ -1,9 +1,10 @@
 """
 Names, addresses and serial numbers out of evidence, so that a bundle can be given away. Pure.
 
-The same name becomes the same pseudonym everywhere in a bundle, and in every bundle made with the same key; what it was
-cannot be told without the key. Pseudonyms have the form of what they stand for, so that parsers read them alike, and keep
-what a verdict rests on: whether two addresses are of one network, the vendor in a MAC or GUID, whether two GPUs are one.
+The same name becomes the same pseudonym everywhere in a bundle, and in every bundle made with the same key; what it
+was cannot be told without the key. Pseudonyms have the form of what they stand for, so that parsers read them alike,
+and keep what a verdict rests on: whether two addresses are of one network, the vendor in a MAC or GUID, whether two
+GPUs are one.
 """
 
 from __future__ import annotations
@@ -13,31 +14,42 @@ import re
 from collections.abc import Iterable
 
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-_UUID = re.compile(r"(?<![0-9a-fA-F])(?<![0-9a-fA-F]-)[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}(?![0-9a-fA-F-])")
+_UUID = re.compile(
+    r"(?<![0-9a-fA-F])(?<![0-9a-fA-F]-)[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}(?![0-9a-fA-F-])"
+)
 _IPV4 = re.compile(rf"(?<![\w.-])(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-]|\.\d)")
 _VERSION = re.compile(r"(?i)(?:version|firmware|fw|rev(?:ision)?|release|bios|\bv)[\"'\s:=(v]*$")
 _IPV6 = re.compile(
     r"(?<![\w:.])(?:(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}"
     r"|(?:[0-9a-fA-F]{1,4}:){1,6}(?::[0-9a-fA-F]{1,4}){1,6}|(?:[0-9a-fA-F]{1,4}:){2,7}:)(?![\w:])"
 )
-_BYTES = re.compile(r"(?<![\w:-])[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}(?:(?::[0-9a-fA-F]{2}){2}|(?::[0-9a-fA-F]{2}){14})?(?![\w:-])")
+_BYTES = re.compile(
+    r"(?<![\w:-])[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}(?:(?::[0-9a-fA-F]{2}){2}|(?::[0-9a-fA-F]{2}){14})?(?![\w:-])"
+)
 _DASHED = re.compile(r"(?<![\w-])[0-9a-fA-F]{2}(?:-[0-9a-fA-F]{2}){7}(?![\w-])")
 """A PCI device serial number as lspci writes it: the GUID again."""
 _GUID = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}(?![\w:])|(?<=0x)[0-9a-fA-F]{16}(?![0-9a-fA-F])")
 _SERIAL = re.compile(
-    r"(?i)(?:serial(?:[ _-]?(?:number|num|no))?|\bs/?n)[\"']?(?:\s{0,40}[:=]|>|\s{0,4}\()\s{0,4}[\"'=]?\s{0,4}([A-Za-z0-9][A-Za-z0-9-]{4,40})(?![\w-])"
+    r"(?i)(?:serial(?:[ _-]?(?:number|num|no))?|\bs/?n)[\"']?(?:\s{0,40}[:=]|>|\s{0,4}\()\s{0,4}[\"'=]?\s{0,4}"
+    r"([A-Za-z0-9][A-Za-z0-9-]{4,40})(?![\w-])"
 )
 _HOME = re.compile(r"/home/([A-Za-z_][\w.-]{0,31})")
 _DOMAIN = re.compile(
     r"(?i)(?<![\w.@/-])(?:[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?\.){1,6}"
     r"(?:com|net|org|edu|gov|mil|local|internal|intranet|lan|corp|cloud|cluster|ai|io|de|uk|fr|ch|nl|eu|jp|cn)(?![\w-]|\.\w)"
 )
-_PUBLIC = ("nvidia.com", "mellanox.com", "kernel.org", "ntp.org", "debian.org", "ubuntu.com", "redhat.com", "example.com")
-_WORDS = frozenset({"localhost", "none", "unknown", "null", "n/a", "default", "root", "gpu", "node", "host", "linux", "ubuntu", "nvidia"})
+_PUBLIC = (
+    "nvidia.com", "mellanox.com", "kernel.org", "ntp.org", "debian.org", "ubuntu.com", "redhat.com", "example.com",
+)  # fmt: skip
+_WORDS = frozenset({
+    "localhost", "none", "unknown", "null", "n/a", "default", "root", "gpu", "node", "host", "linux", "ubuntu",
+    "nvidia",
+})  # fmt: skip
 """Words that stand everywhere in evidence: as names of hosts or users they cannot be taken out of it."""
 
 _HOST_PLACE = (
-    r"(?m)(^host=|hostname\"?\s{0,9}[=:]\s{0,9}\"?|^(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\d\d-\d\dT\S{5,30}) |@|^(?=(?:NAME)$))"
+    r"(?m)(^host=|hostname\"?\s{0,9}[=:]\s{0,9}\"?|@|^(?=(?:NAME)$)"
+    r"|^(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\d\d-\d\dT\S{5,30}) )"
     r"(NAME)(?=\s|\"|$)"
 )
 """Where a host's name stands: hostname files and settings, after the time of a log line, alone in a line."""
@@ -54,7 +66,9 @@ class Redactor:
         users: names of people.
     """
 
-    def __init__(self, key: bytes, *, keep_serials: bool = False, hosts: Iterable[str] = (), users: Iterable[str] = ()) -> None:
+    def __init__(
+        self, key: bytes, *, keep_serials: bool = False, hosts: Iterable[str] = (), users: Iterable[str] = ()
+    ) -> None:
         self._key = hashlib.blake2b(key, digest_size=32).digest()
         self._keep_serials = keep_serials
         self._learned: dict[str, str] = {}
@@ -104,13 +118,17 @@ class Redactor:
         if self._learned:
             if self._pattern is None:
                 names = sorted(self._learned, key=len, reverse=True)
-                self._pattern = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(map(re.escape, names)) + r")(?![A-Za-z0-9])")
+                self._pattern = re.compile(
+                    r"(?<![A-Za-z0-9])(?:" + "|".join(map(re.escape, names)) + r")(?![A-Za-z0-9])"
+                )
             text = self._pattern.sub(lambda match: self._learned[match[0]], text)
         if self._place is not None:
             text = self._place.sub(lambda match: match[1] + self._words[match[2]], text)
         text = _UUID.sub(self._uuid, text)
         text = _BYTES.sub(self._bytes, text)
-        text = _DASHED.sub(lambda match: _cased(_pairs(self._eui(match[0].lower().replace("-", "")), "-"), match[0]), text)
+        text = _DASHED.sub(
+            lambda match: _cased(_pairs(self._eui(match[0].lower().replace("-", "")), "-"), match[0]), text
+        )
         text = _IPV6.sub(self._ipv6, text)
         text = _GUID.sub(self._guid, text)
         text = _IPV4.sub(self._ipv4, text)
@@ -130,7 +148,7 @@ class Redactor:
         return _cased(f"{new[:8]}-{new[8:12]}-{new[12:16]}-{new[16:20]}-{new[20:]}", text)
 
     def _bytes(self, match: re.Match[str]) -> str:
-        """A MAC (6 bytes), an EUI-64 (8) or an IPoIB address (20): the vendor stays."""
+        """Replace a MAC (6 bytes), an EUI-64 (8) or an IPoIB address (20): the vendor stays."""
         parts = match[0].lower().split(":")
         if len(set(parts)) == 1:
             return match[0]
@@ -141,7 +159,7 @@ class Redactor:
         return _cased(":".join(parts[:3]) + ":" + _pairs(self._hash("mac", "".join(parts))[:6]), match[0])
 
     def _eui(self, digits: str) -> str:
-        """A GUID of 16 digits: the vendor (6) stays."""
+        """Replace a GUID of 16 digits: the vendor (6) stays."""
         return digits if not digits.strip("0f") else digits[:6] + self._hash("guid", digits)[:10]
 
     def _guid(self, match: re.Match[str]) -> str:
@@ -195,7 +213,9 @@ class Redactor:
     # --------------------------------------------------------------------------------------------------------- hashes
 
     def _hash(self, kind: str, text: str) -> str:
-        return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), key=self._key, person=kind.encode(), digest_size=32).hexdigest()
+        return hashlib.blake2b(
+            text.encode("utf-8", "surrogateescape"), key=self._key, person=kind.encode(), digest_size=32
+        ).hexdigest()
 
     def _alike(self, kind: str, text: str) -> str:
         """Replace digits by digits and letters by letters."""
@@ -236,5 +256,3 @@ def _spell(groups: list[int], like: str) -> str:
         return _cased(":".join(f"{group:0{width}x}" if width else f"{group:x}" for group in groups), like)
     runs = re.sub(r"(?:^|(?<=:))0(?::0)+(?:$|(?=:))", ":", ":".join(f"{group:x}" for group in groups), count=1)
     return _cased(runs.replace(":::", "::"), like)
-
-

@@ -12,22 +12,27 @@ import re
 
 HIDDEN = b"***"
 _NAME = (
-    rb"(?:[a-z0-9]{1,40}[_-]){0,6}(?:password|passwd|passphrase|(?:secret|access|private|auth|api)[_-]?(?:access[_-]?)?key"
-    rb"|secret|token|credentials?)"
+    rb"(?:[a-z0-9]{1,40}[_-]){0,6}(?:password|passwd|passphrase"
+    rb"|(?:secret|access|private|auth|api)[_-]?(?:access[_-]?)?key|secret|token|credentials?)"
 )
+_NEW = rb"(?!\*\*\*|<hidden>)"
+"""Not hidden before, by us or by the node program."""
 _SECRETS = (
     # TOKEN=x, password: x, "secret": "x", --token x; not "password for root" in a log, nor an empty value
-    (re.compile(rb"(?i)(?<![a-z0-9])(" + _NAME + rb"[\"']?\s{0,3}[=:]\s{0,3}[\"']?)(?!\*\*\*|<hidden>)([^\s\"',;&]+)"), rb"\1" + HIDDEN),
-    (re.compile(rb"(?i)(?<![\w-])(--?" + _NAME + rb" +)(?!-)(?!\*\*\*|<hidden>)(\S+)"), rb"\1" + HIDDEN),
-    (re.compile(rb"(?i)\b(authorization\s{0,3}[:=]\s{0,3}(?:bearer|basic|token)\s+|bearer\s+)[\w.~+/=-]{8,}"), rb"\1" + HIDDEN),
+    (re.compile(rb"(?i)(?<![a-z0-9])(" + _NAME + rb"[\"']?\s{0,3}[=:]\s{0,3}[\"']?)" + _NEW + rb"[^\s\"',;&]+"),
+     rb"\1" + HIDDEN),
+    (re.compile(rb"(?i)(?<![\w-])(--?" + _NAME + rb" +)(?!-)" + _NEW + rb"\S+"), rb"\1" + HIDDEN),
+    (re.compile(rb"(?i)\b(authorization\s{0,3}[:=]\s{0,3}(?:bearer|basic|token)\s+|bearer\s+)[\w.~+/=-]{8,}"),
+     rb"\1" + HIDDEN),
     (re.compile(rb"(?i)([a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{0,100}:)[^\s/@\"']{1,200}(?=@)"), rb"\1" + HIDDEN),
     (re.compile(rb"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----).*?(?:(?=-----END)|\Z)", re.DOTALL), rb"\1" + HIDDEN),
     (re.compile(rb"\b(?:AKIA[0-9A-Z]{16}|gh[pousr]_\w{20,}|glpat-[\w-]{15,}|hvs\.[\w-]{20,}|xox[abprs]-[\w-]{10,}"
                 rb"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"), HIDDEN),
 )  # fmt: skip
 _HINTS = (
-    b"password", b"passwd", b"passphrase", b"secret", b"token", b"access", b"private", b"auth", b"api", b"credential",
-    b"bearer", b"://", b"akia", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"glpat-", b"hvs.", b"xox", b"eyj",
+    b"password", b"passwd", b"passphrase", b"secret", b"token", b"_key", b"-key", b"apikey", b"accesskey",
+    b"privatekey", b"authkey", b"authorization", b"credential", b"bearer", b"://", b"akia", b"ghp_", b"gho_", b"ghu_",
+    b"ghs_", b"ghr_", b"glpat-", b"hvs.", b"xox", b"eyj",
 )  # fmt: skip
 """One of them stands in each secret above; looking for words is a hundred times faster than looking for patterns."""
 

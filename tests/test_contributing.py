@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -9,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import json
 import pytest
 
 from tests.machines import as_xml, hgx_h200
@@ -26,7 +26,17 @@ def check(folder: Path, *arguments: str, package: Path | None = None) -> dict[st
     """Judge a machine with 2048 MiB reserved and 500 MiB in use by nobody; return check → first finding."""
     (folder / "node.xml").write_text(as_xml(hgx_h200({0: {"reserved": 2048, "used": 500}}, count=1)))
     done = subprocess.run(
-        [sys.executable, "-m", "hwcheck", "check", "--evidence", str(folder / "node.xml"), "--format", "json", *arguments],
+        [
+            sys.executable,
+            "-m",
+            "hwcheck",
+            "check",
+            "--evidence",
+            str(folder / "node.xml"),
+            "--format",
+            "json",
+            *arguments,
+        ],
         cwd=package or folder,
         capture_output=True,
         text=True,
@@ -57,7 +67,11 @@ def test_relation_is_one_python_file(blocks: dict[str, str], tmp_path: Path, roo
     finding = check(tmp_path, package=tmp_path)["hbm.idle_use"]
     assert (finding["status"], finding["observed"]) == ("warn", 500)
     page = subprocess.run(
-        [sys.executable, "-m", "hwcheck", "explain", "hbm.idle_use"], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "hwcheck", "explain", "hbm.idle_use"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     assert "No HBM is in use while no process is on the GPU" in page
     assert "leak of a crashed job" in page

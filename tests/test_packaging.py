@@ -14,7 +14,7 @@ import hwcheck
 from hwcheck.cli.main import main
 
 # Names to import, where they differ from the name of the distribution.
-IMPORTED_AS = {"pyyaml": "yaml"}
+IMPORTED_AS = {"pyyaml": "yaml", "clustershell": "ClusterShell"}
 
 
 def imported_modules(folder: Path) -> set[str]:

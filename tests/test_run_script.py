@@ -7,6 +7,7 @@ another Python of this machine is never seen.
 """
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -173,7 +174,7 @@ def test_developer_tools_are_added_once(checkout: Checkout) -> None:
     """What tests need is installed by the first command that needs it, and is kept by those that need less."""
     checkout.run("hwcheck")
     assert checkout.calls("python -m pip")[0].endswith(f"--editable {checkout.folder}")
-    assert checkout.run("test", "-q").stderr == "run: updating .venv ...\n"
+    assert checkout.run("test", "-q").stderr.splitlines()[0] == "run: updating .venv ..."
     assert checkout.calls("python -m pip")[0].endswith(f"--editable {checkout.folder}[dev]")
     assert checkout.run("hwcheck").stderr == ""
     (checkout.folder / "pyproject.toml").write_text("[project] # changed\n")
@@ -323,7 +324,9 @@ def test_machine_is_changed_only_when_asked(
 ) -> None:
     """Debian packages are installed only in CI or with --system; else the tests skipped without them are named."""
     script = checkout.folder / "run"
-    script.write_text(script.read_text().replace('system_packages=""', 'system_packages="chrony:lab"'))
+    script.write_text(
+        re.sub(r'^system_packages=".*"$', 'system_packages="chrony:lab"', script.read_text(), flags=re.MULTILINE)
+    )
     checkout.add_fake("dpkg-query", "#!/bin/sh\nexit 1\n")
     checkout.add_fake("id", "#!/bin/sh\necho 0\n")
     checkout.add_fake("apt-get", RECORDER)

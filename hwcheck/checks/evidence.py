@@ -88,7 +88,8 @@ def outputs_agree(given: Given) -> Answer | None:
         return None
     first = changes[0]
     where = f" of {first['subject']}" if first["subject"] else ""
-    text = f"two outputs contradict each other in {len(changes)} states, first {first['name']}{where}: {first['before']}, then {first['after']}"
+    told = f"{first['name']}{where}: {first['before']}, then {first['after']}"
+    text = f"two outputs contradict each other in {len(changes)} states, first {told}"
     return unknown(text, observed=[f"{c['name']} {c['subject']}: {c['before']} / {c['after']}" for c in changes[:20]])
 
 

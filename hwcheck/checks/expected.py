@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hwcheck.checks.relation import Answer, Given, Relation, fail, ok, skip, warn
@@ -34,6 +35,7 @@ def compile_entry(entry: Entry) -> Relation:
         remedy=remedy,
         title=data["title"],
         text=data["why"],
+        facets=bool(data.get("setting")),
     )
 
 
@@ -84,6 +86,9 @@ def _setting_body(data: dict[str, Any]) -> Callable[[Given], Answer]:
         if away is not None:
             return away
         running = given[fact]
+        if given.next_boot_only:
+            answer = judge(running)
+            return replace(answer, message=f"{answer.message} (for the next boot; nothing runs here)")
         effective = given.maybe(fact, Facet.EFFECTIVE)
         answer = judge(running if effective is None else effective)
         if effective is not None and answer.status in ("fail", "warn") and judge(running).status == "pass":

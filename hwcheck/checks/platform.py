@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwcheck.checks.relation import Answer, Given, Some, fail, ok, relation, skip, warn
+from hwcheck.checks.relation import Answer, Given, Some, fail, ok, relation, skip, unknown, warn
 from hwcheck.findings import Remedy, Urgency
 
 _BARE_METAL = "None"
@@ -35,6 +35,35 @@ def profile_is_known(given: Given) -> Answer:
         return skip(f"judged as a generic NVIDIA data-centre GPU: {identity['basis']}")
     text = f"recognised as {identity['platform']} by {identity['basis']}"
     return ok(text, observed=identity["platform"])
+
+
+@relation(
+    "platform.gpus",
+    needs=("evidence.collected", "platform.identity"),
+    uses=("gpu.attached_count", "driver.no_devices", "driver.unreachable"),
+    urgency=Urgency.NOTE,
+    remedy=Remedy("hands", "If this is a GPU node: lspci -d 10de: tells whether the bus shows GPUs, dmesg why not."),
+)
+def gpus_were_seen(given: Given) -> Answer | None:
+    """
+    The node that was read shows an NVIDIA GPU.
+
+    What it checks: whether any source of a node that hwcheck read itself names a GPU.
+
+    Why it matters: a node that lost all GPUs, and its driver with them, has nothing left that could fail. Without this
+    question it would look healthier than one that lost a single GPU.
+
+    How to fix: see whether the bus shows GPUs, and the kernel log why not; or leave the node out: it is none.
+
+    Applies to: live nodes and collected evidence. A posted text need not speak of GPUs.
+
+    Source: by design of this tool: could not tell is never fine.
+    """
+    if not given["evidence.collected"] or given["platform.identity"]["models"] or given.maybe("gpu.attached_count"):
+        return None
+    if given.maybe("driver.no_devices") or given.maybe("driver.unreachable"):
+        return None  # said by the driver checks
+    return unknown("no source shows an NVIDIA GPU on this node")
 
 
 @relation(

@@ -117,7 +117,7 @@ class Given:
     profile holds under ``bounds``, or None where the platform has none.
     """
 
-    __slots__ = ("_bounds", "_maybe", "_values", "doubts", "facts", "platform", "previous", "subject")
+    __slots__ = ("_bounds", "_maybe", "_values", "doubts", "facts", "next_boot_only", "platform", "previous", "subject")
 
     def __init__(
         self,
@@ -138,6 +138,7 @@ class Given:
         self.platform = platform
         self.previous = previous
         self.doubts = doubts
+        self.next_boot_only = False
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of a needed fact."""
@@ -176,6 +177,7 @@ class Relation:
         urgency, remedy: of a warn or fail, unless the answer brings its own.
         title, text: first line and rest of the docstring.
         ids: other ids it answers for.
+        facets: a setting, which can be judged by its value for the next boot alone where nothing runs (an image).
     """
 
     id: str
@@ -189,6 +191,7 @@ class Relation:
     title: str
     text: str
     ids: tuple[str, ...] = ()
+    facets: bool = False
 
 
 RELATIONS: dict[str, Relation] = {}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hwcheck.checks.relation import Answer, Given, ok, relation, skip, warn
-from hwcheck.facts import Facet
+from hwcheck.checks.relation import Answer, Given, relation, skip, warn
 from hwcheck.findings import Remedy, Urgency
 
 _DEFAULTS: dict[str, tuple[str, Any]] = {
@@ -129,47 +128,3 @@ def everything_is_read(given: Given) -> Answer | None:
         return None
     words = ", ".join(f"{one['key']} = {one['value']}" for one in records[:4])
     return warn(f"not read at boot, only in /etc/sysctl.conf: {words}", observed=len(records), expected=0)
-
-
-@relation(
-    "sysctl.arp",
-    needs=("net.subnet_peers",),
-    uses=("sysctl.arp_announce", "sysctl.arp_ignore", "sysctl.rp_filter"),
-    remedy=Remedy(
-        "write",
-        "Set arp_announce=2, arp_ignore=1 and rp_filter=2 (or 0) for each of these interfaces, by a file that is applied "
-        "when the interface appears (udev or networkd): sysctl.d alone runs before it is there.",
-        role="rdma_sysctl",
-        disturbs="network",
-    ),
-)
-def arp_is_per_interface(given: Given) -> Answer | None:
-    """
-    Interfaces of one subnet answer ARP for themselves only.
-
-    What it checks: arp_announce at least 1, arp_ignore at least 1 and rp_filter other than 1, each as the kernel counts
-    it: the greater of the interface's own value and that of ``all``.
-
-    Why it matters: with the defaults every interface answers for the addresses of all; traffic for one NIC then arrives
-    at another, and RoCE connections time out or share one link.
-
-    How to fix: the three parameters per interface.
-
-    Applies to: interfaces that share an IPv4 subnet with another one of the node.
-
-    Source: Linux ip-sysctl documentation; node configurations of NVIDIA (announce 2, ignore 1) and OCI.
-    """
-    peers = given["net.subnet_peers"]
-    if not peers:
-        return None
-    values = {}
-    for name in ("arp_announce", "arp_ignore", "rp_filter"):
-        effective = given.maybe(f"sysctl.{name}", Facet.EFFECTIVE)
-        values[name] = given.maybe(f"sysctl.{name}") if effective is None else effective
-    if None in values.values():
-        return skip(f"shares a subnet with {', '.join(peers[:4])}; its ARP parameters are not in the evidence")
-    wrong = [f"{name} {values[name]}" for name in ("arp_announce", "arp_ignore") if values[name] < 1]
-    wrong += ["rp_filter 1"] if values["rp_filter"] == 1 else []
-    if wrong:
-        return warn(f"shares a subnet with {', '.join(peers[:4])}, but has {', '.join(wrong)}", observed=values)
-    return ok(f"shares a subnet with {', '.join(peers[:4])} and answers ARP for itself only", observed=values)

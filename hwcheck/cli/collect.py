@@ -24,10 +24,10 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--redact", action="store_true", help="replace names, addresses, UUIDs and serial numbers by pseudonyms"
     )
-    parser.add_argument("--keep-serials", action="store_true", help="with --redact: keep serial numbers, as an RMA needs")
+    parser.add_argument("--keep-serials", action="store_true", help="with --redact: keep serial numbers, for an RMA")
     parser.add_argument(
         "--redact-key", metavar="FILE", type=Path,
-        help="with --redact: secret that pseudonyms are made with (default: one that is kept, so that all bundles agree)",
+        help="with --redact: secret that pseudonyms are made with (default: one that is kept, so that bundles agree)",
     )  # fmt: skip
     add_target_options(parser)
     parser.set_defaults(run=run)

@@ -15,6 +15,7 @@ from hwcheck.cli.targets import Collection, fold
 from hwcheck.errors import ProfileError, UsageError
 from hwcheck.evidence import Evidence
 from hwcheck.findings import NodeVerdict, Status
+from hwcheck.fleet import Fleet
 from hwcheck.history import State
 from hwcheck.parse import take_snapshot
 from hwcheck.pipeline import Pipeline
@@ -51,6 +52,7 @@ class Bench:
         self._only = _families(arguments.only, self._profiles)
         self._waivers = _waivers(arguments.waivers, self.started.date())
         self._pipelines: dict[str, Pipeline] = {}
+        self._fleet = Fleet()
         self.posted = self._pipeline({}, "", "")
 
     def pipeline(self, target: Target) -> Pipeline:
@@ -69,14 +71,22 @@ class Bench:
             if platform:
                 profiles.profile(platform)
             chosen = self._platform or platform
-            self._pipelines[key] = Pipeline(profiles, chosen, self._only, self._waivers)
+            self._pipelines[key] = Pipeline(profiles, chosen, self._only, self._waivers, self._fleet)
         return self._pipelines[key]
+
+    def _then_fleet(self, verdicts: Iterable[NodeVerdict]) -> Iterator[NodeVerdict]:
+        """Pass the nodes on, then say what only a look at all of them can tell."""
+        yield from verdicts
+        fleet = self._fleet.verdict()
+        if fleet is not None and fleet.findings:
+            yield fleet
 
     def report(self, verdicts: Iterable[NodeVerdict]) -> int:
         """Print verdicts and return the exit code."""
         tally = Tally(strict=self.strict)
         profile = {"name": self._platform or "auto", "hash": self._profiles.hash}
-        report(tally.count(verdicts), self.form, profile, self.started.isoformat(timespec="seconds"), strict=self.strict)
+        started = self.started.isoformat(timespec="seconds")
+        report(tally.count(self._then_fleet(verdicts)), self.form, profile, started, strict=self.strict)
         sys.stdout.flush()  # a reader that is gone shows here, not in a traceback of the interpreter's end
         return tally.exit_code
 

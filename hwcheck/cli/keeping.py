@@ -87,7 +87,9 @@ def redacted(node: Node, outcome: Outcome, redactor: Redactor) -> Node:
 def _redactor(arguments: argparse.Namespace, collection: Collection) -> Redactor:
     hosts = [name for target in collection.targets for name in (target.name, target.address)]
     users = {getpass.getuser(), *(target.user for target in collection.targets)}
-    return Redactor(_key(arguments.redact_key), keep_serials=arguments.keep_serials, hosts=hosts, users=sorted(users - {""}))
+    return Redactor(
+        _key(arguments.redact_key), keep_serials=arguments.keep_serials, hosts=hosts, users=sorted(users - {""})
+    )
 
 
 def _key(path: Path | None) -> bytes:
@@ -108,7 +110,7 @@ def _key(path: Path | None) -> bytes:
     key = secrets.token_bytes(KEY_LENGTH)
     try:
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(key)
     except OSError as error:
         print(f"hwcheck: the key of these pseudonyms is not kept, the next bundle has others: {error}", file=sys.stderr)

@@ -9,17 +9,15 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 from hwcheck.errors import UsageError
+from hwcheck.transports.cancel import Cancel
+from hwcheck.transports.conversation import Conversation
 from hwcheck.transports.fan_out import FanOut, Limits
+from hwcheck.transports.outcome import Outcome
 from hwcheck.transports.request import Request
 from hwcheck.transports.target import LOCAL, PARAMIKO, Become, Target
-
-if TYPE_CHECKING:
-    from hwcheck.transports.cancel import Cancel
-    from hwcheck.transports.conversation import Conversation
-    from hwcheck.transports.outcome import Outcome
 
 SSH_KINDS = ("paramiko", "openssh")
 _TIMEOUTS = {"quick": 60.0, "deep": 300.0}
@@ -30,14 +28,22 @@ def add_target_options(parser: Any) -> None:
     which = parser.add_argument_group("nodes", "Without any of these: this machine.")
     which.add_argument("-i", "--inventory", metavar="INVENTORY", action="append", default=[],
                        help="nodes of an Ansible inventory (may be repeated)")  # fmt: skip
-    which.add_argument("-l", "--limit", metavar="PATTERN", default="", help="of the inventory, only these hosts or groups")
+    which.add_argument(
+        "-l", "--limit", metavar="PATTERN", default="", help="of the inventory, only these hosts or groups"
+    )
     which.add_argument("-w", "--nodes", metavar="NODESET", default="",
                        help="these nodes: gpu-[001-128]; with -i, only these of the inventory")  # fmt: skip
-    which.add_argument("--root", metavar="DIR", default="", help="an image mounted at DIR: what the next boot would be like")
-    which.add_argument("--live-root", metavar="DIR", default="", help="the file system of a running node, mounted at DIR")
+    which.add_argument(
+        "--root", metavar="DIR", default="", help="an image mounted at DIR: what the next boot would be like"
+    )
+    which.add_argument(
+        "--live-root", metavar="DIR", default="", help="the file system of a running node, mounted at DIR"
+    )
     read = parser.add_argument_group("reading")
     read.add_argument("--tier", choices=tuple(_TIMEOUTS), default="quick", help="how much to read (default: quick)")
-    read.add_argument("--off", metavar="SOURCE", action="append", default=[], help="do not ask this source (may be repeated)")
+    read.add_argument(
+        "--off", metavar="SOURCE", action="append", default=[], help="do not ask this source (may be repeated)"
+    )
     read.add_argument("--timeout", metavar="S", type=_seconds, default=0.0,
                       help="seconds for one node, connection included (default: 60; deep: 300)")  # fmt: skip
     read.add_argument("--total-timeout", metavar="S", type=_seconds, default=0.0, help="seconds for all nodes")
@@ -53,13 +59,19 @@ def _add_ssh_options(ssh: Any) -> None:
     ssh.add_argument("--connect-timeout", metavar="S", type=_seconds, default=10.0,
                      help="seconds for each step of getting in (default: 10)")  # fmt: skip
     ssh.add_argument("--known-hosts", metavar="FILE", type=Path, action="append", default=[], help="more host keys")
-    ssh.add_argument("--ssh-config", metavar="FILE", type=Path, help="in place of ~/.ssh/config and /etc/ssh/ssh_config")
-    ssh.add_argument("--ssh-option", metavar="NAME=VALUE", action="append", default=[], help="as ssh -o (may be repeated)")
+    ssh.add_argument(
+        "--ssh-config", metavar="FILE", type=Path, help="in place of ~/.ssh/config and /etc/ssh/ssh_config"
+    )
+    ssh.add_argument(
+        "--ssh-option", metavar="NAME=VALUE", action="append", default=[], help="as ssh -o (may be repeated)"
+    )
     ssh.add_argument("--node-python", metavar="PATH", default="", help="Python on the nodes (default: python3)")
     ssh.add_argument("-b", "--become", action="store_true", help="read as root, by sudo")
     ssh.add_argument("-K", "--ask-become-pass", action="store_true", help="ask for sudo's password")
     ssh.add_argument("--become-password-file", metavar="FILE", type=Path, help="sudo's password; the file must be 0600")
-    ssh.add_argument("--vault-password-file", metavar="FILE", action="append", default=[], help="for the inventory's vaults")
+    ssh.add_argument(
+        "--vault-password-file", metavar="FILE", action="append", default=[], help="for the inventory's vaults"
+    )
     ssh.add_argument("--vault-id", metavar="ID", action="append", default=[], help="for the inventory's vaults")
 
 
@@ -75,6 +87,16 @@ def _count(text: str) -> int:
     if not 0 < value <= 1024:
         raise argparse.ArgumentTypeError("from 1 to 1024")
     return value
+
+
+class Ssh(Protocol):
+    """One of the two SSH back ends."""
+
+    def collect(self, target: Target, request: Request, last: float, cancel: Cancel) -> Conversation:
+        """Read one node."""
+
+    def close(self) -> None:
+        """End what stays open between nodes."""
 
 
 class Collection:
@@ -99,7 +121,7 @@ class Collection:
 
     def _collect(self, target: Target, request: Request, last: float, cancel: Cancel) -> Conversation:
         if target.connection == LOCAL:
-            from hwcheck.transports import local  # noqa: PLC0415 - one transport is not loaded for the other
+            from hwcheck.transports import local  # noqa: PLC0415 - loaded only where it is used
 
             return local.collect(target, request, last, cancel)
         assert self._transport is not None  # noqa: S101 - made when any node is not local
@@ -118,7 +140,9 @@ class Collection:
                 break
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """End all connections."""
         self._fan.stop()
         if self._transport is not None:
@@ -142,7 +166,7 @@ def _end(number: int, _frame: object) -> None:
 def _request(arguments: argparse.Namespace) -> Request:
     off = tuple(name for names in arguments.off for name in names.split(",") if name)
     if off:
-        from hwcheck.sources.catalogue import SOURCES  # noqa: PLC0415 - only this option asks
+        from hwcheck.sources.catalogue import SOURCES  # noqa: PLC0415 - loaded only where it is used
 
         known = {source.id for source in SOURCES}
         for name in off:
@@ -157,7 +181,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     return Request(
         tier=arguments.tier,
         off=off,
-        root=os.path.abspath(root) if root else "",
+        root=str(Path(root).resolve()) if root else "",
         live=not arguments.root,
         deadline=limit - min(5.0, limit / 4),  # the node ends first, and says what it could not read
     )
@@ -176,7 +200,7 @@ def _targets(arguments: argparse.Namespace) -> list[Target]:
     become = _become(arguments)
     if not remote:
         return [Target("", connection=LOCAL, become=become)]
-    from hwcheck.transports.variables import read_option, target_of  # noqa: PLC0415 - only other nodes need them
+    from hwcheck.transports.variables import read_option, target_of  # noqa: PLC0415 - loaded only where it is used
 
     default = Target(
         "", user=arguments.user, python=arguments.node_python, become=become,
@@ -196,12 +220,12 @@ def _targets(arguments: argparse.Namespace) -> list[Target]:
 def _hosts(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     names: list[str] = []
     if arguments.nodes:
-        from hwcheck.transports.nodesets import expand  # noqa: PLC0415 - only node sets need ClusterShell
+        from hwcheck.transports.nodesets import expand  # noqa: PLC0415 - loaded only where it is used
 
         names = expand(arguments.nodes)
     if not arguments.inventory:
         return {name: {} for name in names}
-    from hwcheck.transports.inventory import Query, read_inventory  # noqa: PLC0415 - as above
+    from hwcheck.transports.inventory import Query, read_inventory  # noqa: PLC0415 - loaded only where it is used
 
     vault = [word for file in arguments.vault_password_file for word in ("--vault-password-file", file)]
     vault += [word for id in arguments.vault_id for word in ("--vault-id", id)]
@@ -209,12 +233,13 @@ def _hosts(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     missing = [name for name in names if name not in hosts]
     if missing:
         raise UsageError(f"not in the inventory: {fold(missing)}")
-    return {name: hosts[name] for name in hosts if name in set(names)} if names else hosts
+    wanted = set(names)
+    return {name: variables for name, variables in hosts.items() if name in wanted} if wanted else hosts
 
 
 def fold(names: list[str]) -> str:
     """Write names as a node set."""
-    from hwcheck.transports.nodesets import fold as fold_names  # noqa: PLC0415 - only fleets need ClusterShell
+    from hwcheck.transports.nodesets import fold as fold_names  # noqa: PLC0415 - loaded only where it is used
 
     return fold_names(names)
 
@@ -252,15 +277,15 @@ def read_password(path: Path) -> str:
     return password
 
 
-def _ssh(arguments: argparse.Namespace) -> Any:
+def _ssh(arguments: argparse.Namespace) -> Ssh:
     known_hosts = tuple(arguments.known_hosts)
     for path in known_hosts:
         if not path.is_file():
             raise UsageError(f"--known-hosts {path}: no such file")
     if arguments.ssh == "openssh":
-        from hwcheck.transports.ssh_openssh import OpensshTransport  # noqa: PLC0415 - one is not loaded for the other
+        from hwcheck.transports.ssh_openssh import OpensshTransport  # noqa: PLC0415 - loaded only where it is used
 
         return OpensshTransport(arguments.connect_timeout, known_hosts, arguments.ssh_config)
-    from hwcheck.transports.ssh_paramiko import ParamikoTransport  # noqa: PLC0415 - as above
+    from hwcheck.transports.ssh_paramiko import ParamikoTransport  # noqa: PLC0415 - loaded only where it is used
 
     return ParamikoTransport(arguments.connect_timeout, known_hosts, arguments.ssh_config)

@@ -8,7 +8,7 @@ from hwcheck.facts.units import convert, count, number, quantity, real, whole
 from hwcheck.facts.values import NO_FACT, NOT_COLLECTED, Facet, Fact, Missing, Origin, Reason
 
 __all__ = [
-    "IDENTITIES", "NAMES", "NODE", "NOT_COLLECTED", "NO_FACT", "Change", "Facet", "Fact", "FactName", "Missing", "Origin",
-    "Reason", "Snapshot", "SourceGap", "Subject", "bare_name", "convert", "count", "gpu_at", "gpu_index", "gpu_uuid",
-    "number", "pci_address", "port", "quantity", "real", "show", "whole",
+    "IDENTITIES", "NAMES", "NODE", "NOT_COLLECTED", "NO_FACT", "Change", "Facet", "Fact", "FactName", "Missing",
+    "Origin", "Reason", "Snapshot", "SourceGap", "Subject", "bare_name", "convert", "count", "gpu_at", "gpu_index",
+    "gpu_uuid", "number", "pci_address", "port", "quantity", "real", "show", "whole",
 ]  # fmt: skip

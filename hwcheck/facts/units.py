@@ -55,7 +55,7 @@ def convert(number: float, unit: str, to: str) -> float:
     Convert between two units of one dimension.
 
     Raises:
-        ValueError: a unit is unknown, the two are of different dimensions (GB/s is no Gb/s), or the result is not finite.
+        ValueError: an unknown unit, two different dimensions (GB/s is no Gb/s), or a result that is not finite.
     """
     if unit == to:
         return number

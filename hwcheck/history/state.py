@@ -72,12 +72,11 @@ class State:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd, path = tempfile.mkstemp(prefix=".begun-", dir=self._folder)  # 0600
         try:
-            with open(fd, "w", encoding="utf-8") as file:
+            with os.fdopen(fd, "w", encoding="utf-8") as file:
                 file.write(text)
-            os.replace(path, self._path(snapshot.node))
+            Path(path).replace(self._path(snapshot.node))
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+            Path(path).unlink(missing_ok=True)
             raise
 
     def _path(self, node: str) -> Path:
@@ -109,8 +108,7 @@ def _snapshot(kept: dict[str, Any]) -> Snapshot:
         spec = NAMES.get(name)
         if spec is None:
             continue  # an older hwcheck had it
-        if spec.type is tuple and isinstance(value, list):
-            value = tuple(value)  # noqa: PLW2901 - JSON has no tuples
+        read = tuple(value) if spec.type is tuple and isinstance(value, list) else value  # JSON has no tuples
         with contextlib.suppress(ValueError, TypeError):  # declared otherwise since
-            snapshot.put(Subject(kind, id) if id else NODE, name, Fact(value, origin), Facet(facet))
+            snapshot.put(Subject(kind, id) if id else NODE, name, Fact(read, origin), Facet(facet))
     return snapshot

@@ -67,7 +67,7 @@ FAULTS: dict[str, Fault] = {}
 """Every fault by its id; filled by :func:`catalogue`."""
 
 
-def fault(  # noqa: PLR0913 - a declaration
+def fault(
     *leads: str,
     also: tuple[str, ...] = (),
     on: tuple[str, ...] = PLATFORMS,
@@ -118,7 +118,7 @@ def find(name: str, platform: str = "") -> tuple[Fault, int]:
     found = known[word]
     if platform and platform not in found.platforms:
         raise UnknownFault(f"{word} does not exist on {platform}, only on {', '.join(found.platforms)}")
-    if number and not (number.isdigit() and int(number) < 64):  # noqa: PLR2004 - more parts than any machine has
+    if number and not (number.isdigit() and int(number) < 64):
         raise UnknownFault(f"{name}: the number of a part stands after the colon, as in {word}:3")
     return found, int(number) if number else found.part
 

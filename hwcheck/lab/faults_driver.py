@@ -43,7 +43,7 @@ def stale_module(machine: Machine, part: int) -> None:
     machine.kernel.module_files = dict.fromkeys(machine.kernel.module_files, _OLDER)
 
 
-@fault("driver", "gpu", hangs=True)
+@fault("evidence.complete", hangs=True)
 def nvml_hangs(machine: Machine, part: int) -> None:
     """NVML and nvidia-smi never return."""
     del part
@@ -51,14 +51,14 @@ def nvml_hangs(machine: Machine, part: int) -> None:
     machine.slow_tools.add("nvidia-smi")
 
 
-@fault("driver", "gpu", hangs=True, library=True)
+@fault("evidence.complete", hangs=True, library=True)
 def nvml_hangs_hard(machine: Machine, part: int) -> None:
     """NVML never returns, and what asked it ignores signals and holds its pipe."""
     del part
     machine.nvml_faults["hang_hard"] = "30"
 
 
-@fault("gpu", hangs=True, library=True, part=3)
+@fault("evidence.complete", hangs=True, library=True, part=3)
 def gpu_hangs(machine: Machine, part: int) -> None:
     """One GPU does not answer NVML; those before it do."""
     machine.nvml_faults[f"gpu{machine.gpus[part].index}/hang"] = "1"

@@ -31,7 +31,7 @@ def nvlink_fatal(machine: Machine, part: int) -> None:
     """A fatal error of an NVLink (Xid 74), and the link stays down."""
     gpu = machine.gpus[part]
     xid(machine, gpu, 74, "pid='<unknown>', name=<unknown>, NVLink: fatal error detected on link 5(0x0, 0x0, 0x80000, 0x0, 0x0, 0x0, 0x0)")
-    gpu.state["nvlink_states"] = [int(link != 5) for link in range(len(gpu.state["nvlink_states"]))]  # noqa: PLR2004 - as logged
+    gpu.state["nvlink_states"] = [int(link != 5) for link in range(len(gpu.state["nvlink_states"]))]
 
 
 @fault("fabric.state", part=0)

@@ -55,7 +55,7 @@ def gsp_timeout(machine: Machine, part: int) -> None:
     xid(machine, gpu, 154, "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)")
 
 
-@fault("xid.94", part=4)
+@fault("hbm.remap_pending", "xid.94", part=4)
 def contained_memory_error(machine: Machine, part: int) -> None:
     """An uncorrectable memory error, contained to one job (Xid 94): a row remap waits for a reset."""
     gpu = machine.gpus[part]

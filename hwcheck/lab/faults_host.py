@@ -30,7 +30,7 @@ def machine_check(machine: Machine, part: int) -> None:
 
 @fault("time.chrony")
 def chrony_unsynchronised(machine: Machine, part: int) -> None:
-    """chrony runs but has never synchronised."""
+    """Chrony runs but has never synchronised."""
     del part
     machine.clock.leap, machine.clock.offset = "Not synchronised", 0.0
 
@@ -44,7 +44,7 @@ def clock_off(machine: Machine, part: int) -> None:
 
 @fault("time", also=("service.state",))
 def chrony_dead(machine: Machine, part: int) -> None:
-    """chrony is dead."""
+    """Chrony is dead."""
     del part
     machine.clock.running = False
     stop(machine, "chrony", "failed")

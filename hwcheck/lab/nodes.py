@@ -24,7 +24,8 @@ from hwcheck.lab.gpu_state import nvml_state
 from hwcheck.lab.machine import Machine
 from hwcheck.lab.nvml.attributes import write_state
 from hwcheck.lab.nvml.build import SONAME, BuildError, build
-from hwcheck.lab.platforms import PLATFORMS, build as build_machine
+from hwcheck.lab.platforms import PLATFORMS
+from hwcheck.lab.platforms import build as build_machine
 
 STATE = "state.json"
 LIBRARIES = ".library"

@@ -16,7 +16,20 @@ from typing import Any
 import yaml
 
 from hwcheck.lab.machine import (
-    DOWNSTREAM, ROOT_PORT, UPSTREAM, Clock, Drive, Function, Gpu, Imex, Kernel, Machine, Mount, Nic, Process, Processor,
+    DOWNSTREAM,
+    ROOT_PORT,
+    UPSTREAM,
+    Clock,
+    Drive,
+    Function,
+    Gpu,
+    Imex,
+    Kernel,
+    Machine,
+    Mount,
+    Nic,
+    Process,
+    Processor,
     Service,
 )  # fmt: skip
 
@@ -149,7 +162,7 @@ def _gpu(index: int, address: str, told: dict[str, Any], seed: str) -> Gpu:
         "c2c_mode": 0,
     }  # fmt: skip
     state |= {f"ecc_{age}_{what}": 0 for age in ("volatile", "aggregate") for what in _ERRORS}
-    blackwell = told["gpu"]["architecture"] >= 10  # noqa: PLR2004 - NVML's number of Blackwell
+    blackwell = told["gpu"]["architecture"] >= 10
     state |= dict.fromkeys(_BLACKWELL_ERRORS if blackwell else _HOPPER_ERRORS, [0] * LINKS)
     state |= copy.deepcopy(told["gpu"])
     top = state["clock_max_sm"]
@@ -211,7 +224,7 @@ def _named(functions: dict[str, Function], places: list[str]) -> list[str]:
     return places
 
 
-def _port(functions: dict[str, Function], address: str, ids: str, above: str, port: int, numa: int) -> None:  # noqa: PLR0913 - a declaration
+def _port(functions: dict[str, Function], address: str, ids: str, above: str, port: int, numa: int) -> None:
     acs = None if port == UPSTREAM else 0
     functions[address] = Function(address, "060400", ids, above, ids, "pcieport", port, numa, acs=acs)
 
@@ -326,10 +339,10 @@ def _numa(machine: Machine, tray: bool) -> None:  # noqa: FBT001 - the layout
 def _distance(one: int, other: int) -> int:
     if one == other:
         return 10
-    sides = [(node if node < 2 else (node - 2) // 16) for node in (one, other)]  # noqa: PLR2004 - two CPU nodes
-    if max(one, other) < 2:  # noqa: PLR2004
+    sides = [(node if node < 2 else (node - 2) // 16) for node in (one, other)]
+    if max(one, other) < 2:
         return 40
-    if min(one, other) < 2:  # noqa: PLR2004
+    if min(one, other) < 2:
         return 80 if sides[0] == sides[1] else 120
     return 11 if (one - 2) // 8 == (other - 2) // 8 else 160
 

@@ -26,7 +26,7 @@ def script(text: str, arguments: str = "", status: int = 0, other: str = "") -> 
         other: what it says on stderr, with status 2, for other arguments.
     """
     body = text if text.endswith("\n") or not text else text + "\n"
-    guard = f"case \"$*\" in\n{arguments}) ;;\n*) echo {other!r} >&2; exit 2 ;;\nesac\n" if arguments else ""
+    guard = f'case "$*" in\n{arguments}) ;;\n*) echo {other!r} >&2; exit 2 ;;\nesac\n' if arguments else ""
     return f"#!/bin/sh\n{guard}cat <<'{_MARK}'\n{body}{_MARK}\nexit {status}\n"
 
 
@@ -38,7 +38,7 @@ def shims(machine: Machine) -> dict[str, str]:
         "chronyc": _chronyc(machine),
         "pmc": script(_pmc(machine)),
         "dmesg": script("\n".join(f"[{at:12.6f}] {text}" for at, text in machine.kernel.log)),
-        "uname": script(machine.kernel.release, '"-r"', other="the lab's uname knows -r only"),
+        "uname": f'#!/bin/sh\n[ "$*" != -r ] || exec echo {machine.kernel.release}\nexec /usr/bin/uname "$@"\n',
         "hostname": script(machine.name),
         "dcb": _dcb(machine),
         "lspci": script("\n".join(f"{address} Class {f.kind[:4]}: {f.ids}" for address, f in machine.functions.items())),
@@ -111,7 +111,7 @@ def _chronyc(machine: Machine) -> str:
         for number, server in enumerate(clock.servers)
     )
     return (
-        "#!/bin/sh\ncase \"$*\" in\n"
+        '#!/bin/sh\ncase "$*" in\n'
         f"*tracking) cat <<'{_MARK}'\n{tracking}\n{_MARK}\n;;\n*sources) cat <<'{_MARK}'\n{rows}\n{_MARK}\n;;\n"
         "*) echo \"the lab's chronyc knows tracking and sources only\" >&2; exit 2 ;;\nesac\n"
     )
@@ -141,7 +141,7 @@ def _dcb(machine: Machine) -> str:
         app = f"dscp-prio {nic.traffic_class >> 2}:3 48:6 " if nic.trust == "dscp" else "ethtype-prio 0:0 "
         for what, text in ((f"pfc show dev {nic.netdev}", pfc), (f"-N app show dev {nic.netdev}", app)):
             cases.append(f"'{what}') cat <<'{_MARK}'\n{text}\n{_MARK}\n;;\n")
-    return "#!/bin/sh\ncase \"$*\" in\n" + "".join(cases) + "*) echo 'Attribute read: Operation not supported' >&2; exit 1 ;;\nesac\n"
+    return '#!/bin/sh\ncase "$*" in\n' + "".join(cases) + "*) echo 'Attribute read: Operation not supported' >&2; exit 1 ;;\nesac\n"
 
 
 def _ibstat(machine: Machine) -> str:

@@ -268,7 +268,7 @@ def _clocks(state: Node, printed: Node) -> Node:
 
 
 def _fabric(state: Node, printed: Node) -> Node:
-    done = state["fabric_state"] == 3  # noqa: PLR2004 - NVML's number of Completed
+    done = state["fabric_state"] == 3
     healthy = ("N/A", "Healthy", "Unhealthy", "Limited Capacity")[state["fabric_summary"]]
     health = dict.fromkeys(
         ("bandwidth", "route_recovery_in_progress", "route_unhealthy", "access_timeout_recovery", "incorrect_configuration"), NA

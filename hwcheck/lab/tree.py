@@ -43,7 +43,7 @@ def _write(target: Path, entry: File) -> None:
     if target.is_symlink():
         target.unlink()
     target.write_bytes(entry.content)
-    if entry.mode != 0o644:  # noqa: PLR2004 - what a new file has
+    if entry.mode != 0o644:
         target.chmod(entry.mode)
 
 

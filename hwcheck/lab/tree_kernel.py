@@ -98,7 +98,7 @@ def _next(machine: Machine, files: Planter) -> None:
     wanted = " ".join(word for word in arguments.split() if not word.startswith(("root=", "ro")))
     files.put(image, "lab\n")
     files.put("/boot/grub/grub.cfg", (
-        "set default=\"0\"\n"
+        'set default="0"\n'
         f"menuentry 'Ubuntu' --class ubuntu {{\n\tlinux\t{image} {arguments}\n\tinitrd\t/boot/initrd.img-{kernel.release}\n}}\n"
     ))  # fmt: skip
     files.put("/etc/default/grub", f'GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX_DEFAULT="{wanted}"\nGRUB_CMDLINE_LINUX=""\n')

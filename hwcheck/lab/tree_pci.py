@@ -51,8 +51,8 @@ def _function(machine: Machine, address: str, function: Function, files: Planter
     if function.driver:
         files.link(f"{path}/driver", _up(machine, address) + f"bus/pci/drivers/{function.driver}")
     files.put(f"{path}/numa_node", function.numa)
-    node = max(function.numa, 0)
-    files.put(f"{path}/local_cpulist", machine.numa_cpus[node])
+    near = machine.numa_cpus[function.numa] if function.numa >= 0 else f"0-{machine.processor.count - 1}"
+    files.put(f"{path}/local_cpulist", near)
     files.put(f"{path}/current_link_speed", "Unknown" if function.lost else _SPEEDS[function.speed])
     files.put(f"{path}/current_link_width", 63 if function.lost else function.width)
     files.put(f"{path}/max_link_speed", _SPEEDS[function.speed_max])

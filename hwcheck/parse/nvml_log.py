@@ -41,12 +41,15 @@ _ERRORS = {
     "NVML_ERROR_NO_PERMISSION": Reason.DENIED,
     "NVML_ERROR_TIMEOUT": Reason.TIMEOUT,
 }
+_UNKNOWN = "NVML_ERROR_UNKNOWN"
 _WORDS = {
     "NVML_ERROR_GPU_IS_LOST": "GPU is lost",
     "NVML_ERROR_RESET_REQUIRED": "GPU requires reset",
-    "NVML_ERROR_UNKNOWN": "Unknown Error",
+    _UNKNOWN: "Unknown Error",
 }
 """Errors that say something of the GPU and not of the question, in nvidia-smi's words."""
+_TABLE = {(row.nvml.call, row.nvml.args) for row in GPU_FACTS if row.nvml is not None}
+"""What nvidia-smi -q asks too: only there an unknown error is known to be no matter of the question."""
 _INIT, _HANDLE = "nvmlInit_v2", "nvmlDeviceGetHandleByIndex_v2"
 _FABRIC = "nvmlDeviceGetGpuFabricInfoV"
 
@@ -83,8 +86,8 @@ def _device(index: int, answers: Answers, facts: FactSink) -> Subject:
             value, line_number = answers[row.nvml.call, row.nvml.args]
             facts.put(subject, row.name, _value(row, row.nvml, value), line_number)
     put_more(subject, answers, facts)
-    for value, line_number in answers.values():
-        if isinstance(value, Missing) and value.detail in _WORDS:
+    for key, (value, line_number) in answers.items():
+        if isinstance(value, Missing) and value.detail in _WORDS and (value.detail != _UNKNOWN or key in _TABLE):
             facts.put(subject, "gpu.access_error", _WORDS[value.detail], line_number)
             break
     return subject

@@ -33,7 +33,10 @@ _MANAGER = re.compile(r"^(?:nvidia-fabric-?manager|cuda-drivers-fabricmanager)(?
     "dpkg",
     "dpkg -l",
     gives=(
-        "driver.packages", "driver.package_version", "driver.fabric_manager.version", "driver.imex.version",
+        "driver.packages",
+        "driver.package_version",
+        "driver.fabric_manager.version",
+        "driver.imex.version",
         "driver.packages_held",
     ),
     opens=rf"(?:ii|hi)\s+{_OURS}(?::\w+)?\s+\d\S*\s+(?:amd64|arm64|all)\b|Desired=Unknown/Install/Remove",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from hwcheck.evidence import Output
@@ -103,7 +102,7 @@ class FactSink:
         self._snapshot.gaps.append(SourceGap(output.kind, gives, Missing(Reason.UNPARSABLE, detail), origin, only))
 
     def only_about(self, subjects: Iterable[Subject]) -> None:
-        """Say which subjects an output that ended early leaves open; what it read whole of all others keeps its answers."""
+        """Say which subjects an output that ended early leaves open; all others were read whole."""
         for gap in self._snapshot.gaps:
             if gap.missing == Missing(self.output.reason or Reason.FAILED, self.output.detail):
                 gap.about = frozenset(subjects)

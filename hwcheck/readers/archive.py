@@ -17,8 +17,8 @@ from typing import BinaryIO
 
 from hwcheck.errors import EvidenceError
 from hwcheck.evidence import Evidence, Leftover
-from hwcheck.readers.bundle import MANIFEST, read_manifest
 from hwcheck.lines import clean
+from hwcheck.readers.bundle import MANIFEST, read_manifest
 from hwcheck.readers.texts import Texts
 
 MAX_MEMBERS = 20_000

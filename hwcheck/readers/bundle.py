@@ -3,8 +3,8 @@ Evidence directories: ``manifest.json`` + ``raw/``. A bundle is the same as an a
 
 Manifest: ``{"format": "hwcheck.evidence/1", "node": NAME, "simulated": false, "sources": [{"id": KIND, "file":
 "raw/NAME" | null, "status": "ok" | "absent" | "denied" | "timeout" | "failed" | "truncated", "detail": "", "seconds":
-0.4, "time": ISO, "command": ""}], "broken": [[NAME, WHY]], "unreachable": "", "advice": ""}``; the last three say what was
-lost on the way. A folder may hold several such folders.
+0.4, "time": ISO, "command": ""}], "broken": [[NAME, WHY]], "unreachable": "", "advice": ""}``; the last three say what
+was lost on the way. A folder may hold several such folders.
 
 A manifest comes from a node and is not trusted: a value of a wrong type makes that source unparsable, never an error.
 """
@@ -20,8 +20,8 @@ from typing import Any, BinaryIO
 from hwcheck.errors import EvidenceError
 from hwcheck.evidence import EXCERPT_LENGTH, Evidence, Output
 from hwcheck.facts import Reason
-from hwcheck.parse.fill import fill
 from hwcheck.lines import clean
+from hwcheck.parse.fill import fill
 from hwcheck.readers.texts import Texts
 
 MANIFEST = "manifest.json"

@@ -11,6 +11,7 @@ from hwcheck.checks import RELATIONS, Every, Relation, Some
 from hwcheck.checks.coverage import OWN_CHECKS
 from hwcheck.facts import NAMES
 from hwcheck.findings import Remedy, Urgency
+from hwcheck.fleet import FOLDS
 from hwcheck.incidents import RULES
 from hwcheck.profiles import Entry, ProfileSet
 from hwcheck.report.entries import DISTURBS, URGENCIES
@@ -22,6 +23,7 @@ _SCOPES = {
     "nic": "Each NIC of which", "netdev": "Each network interface of which", "switch": "Each NVSwitch of which",
     "numa": "Each NUMA node of which", "pci": "Each PCI device of which", "measurement": "Each measurement of which",
     "clock": "Each clock of which", "unit": "Each service of which", "component": "Each firmware component of which",
+    "disk": "Each drive of which", "mount": "Each mount of which",
 }  # fmt: skip
 
 
@@ -37,6 +39,7 @@ def check_ids(profiles: ProfileSet) -> dict[str, Relation | None]:
         ids.update(dict.fromkeys(id for id, entry in (layer.data.get("checks") or {}).items() if entry))
     for relation in RELATIONS.values():
         ids.update(dict.fromkeys((relation.id, *relation.ids), relation))
+    ids.update(dict.fromkeys(FOLDS))
     return ids
 
 
@@ -44,6 +47,8 @@ def check_page(id: str, relation: Relation | None, profiles: ProfileSet) -> Page
     """Explain a check."""
     if relation is not None:
         page = _relation_page(id, relation, profiles)
+    elif id in FOLDS:
+        page = Page(id, "fleet check", FOLDS[id].title.rstrip("."), sections_of(FOLDS[id].text))
     elif id in OWN_CHECKS:
         title, text = OWN_CHECKS[id]
         page = Page(id, "check", title, sections_of(text))

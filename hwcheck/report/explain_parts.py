@@ -9,6 +9,7 @@ import sys
 from hwcheck.checks import RELATIONS
 from hwcheck.checks.coverage import OWN_CHECKS
 from hwcheck.facts import NAMES, FactName
+from hwcheck.fleet import FOLDS
 from hwcheck.parse import FORMATS, Format
 from hwcheck.profiles import Profile, ProfileSet
 from hwcheck.profiles.identify import GENERIC
@@ -127,7 +128,13 @@ def family_page(family: str, profiles: ProfileSet) -> Page:
             titles[id] = relation.title.rstrip(".")
         else:
             entries = entries_of(profiles, "checks", id)
-            titles[id] = next(iter(entries.values())).data["title"] if entries else OWN_CHECKS[id][0]
+            titles[id] = (
+                next(iter(entries.values())).data["title"]
+                if entries
+                else OWN_CHECKS[id][0]
+                if id in OWN_CHECKS
+                else FOLDS[id].title.rstrip(".")
+            )
     page = Page(family, "family of checks", f"{len(titles)} checks")
     page.add("Checks", Table(("check", "what it looks at"), sorted(titles.items())))
     page.add("Checks", "" if titles else "No check of this family yet.")

@@ -59,12 +59,19 @@ class Progress:
             from rich.live import Live  # noqa: PLC0415 - as above
 
             # transient: the report that follows on standard output is not mixed with it
-            self._bar = Live(console=Console(file=self._stream), refresh_per_second=10, transient=True, auto_refresh=False,
-                             redirect_stdout=False, redirect_stderr=False)  # fmt: skip
+            self._bar = Live(
+                console=Console(file=self._stream),
+                transient=True,
+                auto_refresh=False,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
             self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """End; the last line stays, also after an interruption."""
         if self._bar is not None:
             self._bar.stop()
@@ -100,14 +107,15 @@ class Progress:
         try:
             yield
         finally:
-            self._bar.start()
+            if self._done < self._total:  # the summary that follows the last node has no bar under it
+                self._bar.start()
 
     def line(self) -> str:
         """Return the state in one line."""
         parts = [f"{self._done} of {self._total} nodes done"]
         for word, names in (("failing", self._failing), ("unreachable", self._unreachable)):
             if names:
-                folded = self._fold(names)
+                folded = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in self._fold(names))
                 shown = folded if len(folded) <= _NAMED else folded[:_NAMED] + "..."
                 parts.append(f"{len(names)} {word} ({shown})")
         seconds = self._clock() - self._began
@@ -118,5 +126,4 @@ class Progress:
         return ", ".join(parts)
 
     def _say(self, line: str) -> None:
-        safe = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
-        print(f"hwcheck: {safe}", file=self._stream, flush=True)
+        print(f"hwcheck: {line}", file=self._stream, flush=True)

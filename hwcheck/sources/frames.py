@@ -1,4 +1,4 @@
-"""
+r"""
 The stream that a node sends back: one frame a source, as results arrive; the end is a frame too.
 
 A frame is one header line and its payload::
@@ -6,7 +6,7 @@ A frame is one header line and its payload::
     HWC1 <kind> <status> <milliseconds> <length> <detail> <command>\n<length bytes>
 
 ``kind`` is a format of hwcheck.parse, ``status`` one of :data:`STATUSES`; detail and command are percent-encoded, ``-``
-when empty. The first frame is ``hello`` (payload: ``key=value`` lines about the node and this program), the last ``end``.
+when empty. The first frame is ``hello`` (payload: ``key=value`` lines about node and program), the last ``end``.
 A stream without ``end`` was cut off: what had arrived counts, everything else is unknown.
 """
 

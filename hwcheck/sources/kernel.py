@@ -119,16 +119,11 @@ def _state(context):
     return text + "".join(lines).encode("utf-8", "replace")
 
 
-def _routes(context):
-    return read.read(context.root + "/proc/net/route", 1 << 20)
-
-
 SOURCES = (
     Source("proc-cmdline", "proc-cmdline", _cmdline, note="iron"),
     Source("kernel-log", "kernel.log", _log, child=True, note="iron"),
     Source("kernel-state", "proc.kernel", _state, note="iron"),
     Source("sysctl", "sysctl", _sysctls, note="iron"),
-    Source("routes", "proc.route", _routes, note="iron"),
     *modules.SOURCES,
     *boot.SOURCES,
 )

@@ -3,7 +3,7 @@
 from hwcheck.sources import read
 from hwcheck.sources.source import Source
 
-_MC = "/sys/devices/system/edac/mc/mc[0-9]*/"
+_MC = "/sys/devices/system/edac/mc/mc*/"
 _OF_CONTROLLER = ("mc_name", "size_mb", "seconds_since_reset", "ce_count", "ue_count")
 _OF_DIMM = ("dimm_label", "dimm_location", "size", "dimm_ce_count", "dimm_ue_count")
 
@@ -17,7 +17,7 @@ def _edac(context):
     return read.flat(
         context,
         [_MC + name for name in _OF_CONTROLLER]
-        + [_MC + part + name for part in ("dimm[0-9]*/", "rank[0-9]*/") for name in _OF_DIMM],
+        + [_MC + part + name for part in ("dimm*/", "rank*/") for name in _OF_DIMM],
     )
 
 

@@ -78,7 +78,7 @@ def _nodes(context):
     return read.sections(
         context,
         [_NODE + name for name in ("online", "has_cpu", "has_memory")]
-        + [_NODE + "node[0-9]*/" + name for name in ("cpulist", "distance", "meminfo")],
+        + [_NODE + "node*/" + name for name in ("cpulist", "distance", "meminfo")],
         65536,
     )
 

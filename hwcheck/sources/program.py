@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from hwcheck.sources import capture, frames
+from hwcheck.sources import capture, frames, read
 from hwcheck.sources.catalogue import SOURCES
 from hwcheck.sources.source import QUICK, Context
 
@@ -30,8 +30,10 @@ def main(tier=QUICK, off=(), root="", live=True, deadline=60.0, only=(), out=1):
     """
     started = time.monotonic()
     context = Context(root, live, off, os.geteuid())
+    read.confine(root)
     frames.send(out, frames.HELLO, "ok", _hello(context))
-    chosen = [s for s in SOURCES if (tier != QUICK or s.tier == QUICK) and s.id not in context.off and (not only or s.id in only)]
+    of_tier = [source for source in SOURCES if tier != QUICK or source.tier == QUICK]
+    chosen = [source for source in of_tier if source.id not in context.off and (not only or source.id in only)]
     capture.run(chosen, context, out, deadline)
     usage = os.times()
     spent = "cpu=%.3f\nchildren_cpu=%.3f\n" % (usage.user + usage.system, usage.children_user + usage.children_system)
@@ -55,7 +57,8 @@ def _hello(context):
         "live": "1" if context.live else "0",
         "vendor": _line(context.root + "/sys/class/dmi/id/sys_vendor"),
     }
-    return "".join("%s=%s\n" % (key, str(text).replace("\n", " ")[:200]) for key, text in rows.items()).encode("utf-8", "replace")
+    lines = ("%s=%s\n" % (key, str(text).replace("\n", " ")[:200]) for key, text in rows.items())
+    return "".join(lines).encode("utf-8", "replace")
 
 
 def _line(path):

@@ -31,7 +31,7 @@ class Source:
 
     __slots__ = ("argv", "ask", "child", "deadline", "id", "kind", "note", "root", "tier")
 
-    def __init__(self, id, kind, ask=None, argv=None, tier=QUICK, child=False, deadline=10.0, root=False, note="lab"):  # noqa: A002, E501 - the word of the field; a declaration
+    def __init__(self, id, kind, ask=None, argv=None, tier=QUICK, child=False, deadline=10.0, root=False, note="lab"):
         self.id, self.kind, self.ask, self.argv, self.tier = id, kind, ask, argv, tier
         self.child, self.deadline, self.root, self.note = child, deadline, root, note
 

@@ -17,7 +17,7 @@ _MOST = 200
 
 def _nvme(context):
     names = ("model", "serial", "firmware_rev", "state", "transport", "address", "numa_node")
-    return read.flat(context, ["/sys/class/nvme/nvme[0-9]*/" + name for name in names])
+    return read.flat(context, ["/sys/class/nvme/nvme*/" + name for name in names])
 
 
 def _mounts(context):
@@ -106,7 +106,7 @@ def _nvme_health(context):
     import struct
 
     lines = []
-    for path in read.expand(context.root, "/sys/class/nvme/nvme[0-9]*"):
+    for path in read.expand(context.root, "/sys/class/nvme/nvme*"):
         device = "/dev/" + path.rpartition("/")[2]
         page = array.array("B", bytes(_SIZE))
         command = bytearray(struct.pack(

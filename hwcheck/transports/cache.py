@@ -18,7 +18,7 @@ def load(name: str) -> bytes | None:
         fd = os.open(_folder() / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
-    with open(fd, "rb") as file:
+    with os.fdopen(fd, "rb") as file:
         about = os.fstat(fd)
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
             return None
@@ -32,16 +32,16 @@ def keep(name: str, data: bytes) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd, path = tempfile.mkstemp(dir=folder, prefix=".")  # 0600
         try:
-            with open(fd, "wb") as file:
+            with os.fdopen(fd, "wb") as file:
                 file.write(data)
-            os.replace(path, folder / name)
+            Path(path).replace(folder / name)
         except OSError:
-            os.unlink(path)
+            Path(path).unlink(missing_ok=True)
             raise
         prefix = name.partition("-")[0]
         old = sorted(folder.glob(f"{prefix}-*"), key=lambda file: file.stat().st_mtime)[:-KEPT]
-        for file in old:
-            file.unlink()
+        for path_of_old in old:
+            path_of_old.unlink()
 
 
 def _folder() -> Path:

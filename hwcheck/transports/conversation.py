@@ -19,20 +19,38 @@ from hwcheck.transports.target import Become
 
 MAX_ERRORS = 64 << 10
 PYTHON = "python3"
-_PASSWORD_ADVICE = (
+_ADVICE = (
     "Give the password (--ask-become-pass, or ansible_become_password), or allow the command without one: see "
     "sudoers(5), NOPASSWD."
 )
-_BLAMES: tuple[tuple[str, str, str], ...] = (
-    (r"sudo: (?:a password is required|no tty present|a terminal is required)|incorrect password|no password was provided",
-     "sudo asks for a password", _PASSWORD_ADVICE),
-    (r"not in the sudoers file|not allowed to (?:execute|run)|may not run sudo",
-     "sudo does not allow this user to run the program", "Add the user to sudoers, or read without --become."),
-    (r"sudo: you must have a tty", "sudo wants a terminal (requiretty)", "Set !requiretty for this user in sudoers."),
-    (r"sudo: (?:command )?not found|sudo: No such file", "sudo is not installed on the node",
-     "Log in as root, or read without --become."),
-    (r"hwcheck needs Python [\d.]+, this is [\w.+]+", "", "Name a newer one: --node-python, or ansible_python_interpreter."),
-)  # fmt: skip
+_BLAMES = (
+    (
+        "sudo: (?:a password is required|no tty present|a terminal is required)|incorrect password|no password was",
+        "sudo asks for a password",
+        _ADVICE,
+    ),
+    (
+        "not in the sudoers file|not allowed to (?:execute|run)|may not run sudo",
+        "sudo does not allow this user to run the program",
+        "Add the user to sudoers, or read without --become.",
+    ),
+    (
+        "sudo: you must have a tty",
+        "sudo wants a terminal (requiretty)",
+        "Set !requiretty for this user in sudoers.",
+    ),
+    (
+        "sudo: (?:command )?not found|sudo: No such file",
+        "sudo is not installed on the node",
+        "Log in as root, or read without --become.",
+    ),
+    (
+        r"hwcheck needs Python [\d.]+, this is [\w.+]+",
+        "",
+        "Name a newer one: --node-python, or ansible_python_interpreter.",
+    ),
+)
+"""What standard error says, what that means ("": just that), and what to do."""
 
 
 class Conversation:
@@ -155,8 +173,10 @@ class Conversation:
                 return TransportError(reason or match[0], advice)
         python = re.escape(self._python)
         if re.search(rf"{python}['\"]?: (?:command )?not found|{python}['\"]?: No such file", words) or status == 127:
-            return TransportError(f"{self._python} not found on the node", "Name its Python: --node-python, or "
-                                  "ansible_python_interpreter. It needs Python 3.9 or newer and nothing else.")  # fmt: skip
+            advice = (
+                "Name its Python: --node-python, or ansible_python_interpreter. It needs 3.9 or newer, nothing else."
+            )
+            return TransportError(f"{self._python} not found on the node", advice)
         if late:
             step = "no answer" if self._sent else "sudo did not let the program start"
             return TransportError(f"{step} in {late:.3g} s" + (f": {words}" if words else ""))

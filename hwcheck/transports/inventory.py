@@ -62,7 +62,9 @@ def read_inventory(query: Query) -> dict[str, dict[str, Any]]:
         return hosts
     hosts = _hosts(_ask(query))
     if not hosts:
-        raise UsageError(f"no host in {', '.join(query.inventories)}" + (f" matches {query.limit}" if query.limit else ""))
+        raise UsageError(
+            f"no host in {', '.join(query.inventories)}" + (f" matches {query.limit}" if query.limit else "")
+        )
     secret = any(name in variables for variables in hosts.values() for name in SECRETS)
     if key and not secret:
         cache.keep(key, json.dumps(list(hosts.items())).encode())
@@ -127,7 +129,8 @@ def _hosts(listed: dict[str, Any]) -> dict[str, dict[str, Any]]:
     walk("all")
     order.update(dict.fromkeys(variables))
     return {
-        host: {name: _plain(value) for name, value in variables.get(host, {}).items() if matters(name)} for host in order
+        host: {name: _plain(value) for name, value in variables.get(host, {}).items() if matters(name)}
+        for host in order
     }
 
 
@@ -159,10 +162,8 @@ def _unlocked(hosts: dict[str, dict[str, Any]], query: Query) -> dict[str, dict[
 
 def _key(query: Query) -> str:
     """Return the name that the answer is kept under; "" where it must not be kept."""
-    digest = hashlib.sha256(repr((query, sys.prefix, os.getcwd(), sorted(_settings().items()))).encode())
-    count = 0
-    for path in _files(query):
-        count += 1
+    digest = hashlib.sha256(repr((query, sys.prefix, str(Path.cwd()), sorted(_settings().items()))).encode())
+    for count, path in enumerate(_files(query)):
         try:
             about = path.stat()
             program = os.access(path, os.X_OK) or path.suffix not in _PLAIN

@@ -69,8 +69,8 @@ def _wait(process: subprocess.Popen[bytes], last: float) -> int | None:
 def _pump(process: subprocess.Popen[bytes], talk: Conversation, last: float) -> bool:
     """Move bytes both ways; returns True when the output ended by itself, False on the end frame or the deadline."""
     assert process.stdin is not None  # noqa: S101 - PIPE was asked for
-    assert process.stdout is not None  # noqa: S101
-    assert process.stderr is not None  # noqa: S101
+    assert process.stdout is not None  # noqa: S101 - as above
+    assert process.stderr is not None  # noqa: S101 - as above
     todo = bytearray(talk.begin())
     with selectors.DefaultSelector() as selector:
         for stream in (process.stdin, process.stdout, process.stderr):

@@ -9,14 +9,12 @@ import sys
 import zlib
 from collections import Counter
 from dataclasses import dataclass
-from importlib import util
 from pathlib import Path
 
 from hwcheck import __version__, sources
 from hwcheck.transports import cache
 
 PACKAGE = "hwcheck.sources"
-_RIDES_ALONG = ("pynvml",)
 OLDEST_PYTHON = (3, 9)
 
 
@@ -53,7 +51,6 @@ class Request:
         )
         return _LOADER.replace(b"@BLOB@", _blob()) + call.encode() + b"\n"
 
-
     def awaited(self) -> Counter[str]:
         """Count the answers of each kind that a node owes; for what is missing when its stream breaks off."""
         from hwcheck.sources.catalogue import SOURCES  # noqa: PLC0415 - only a broken stream asks
@@ -68,53 +65,43 @@ class Request:
         )
 
 
-_LOADER = b'''import sys
-sys.version_info < (@OLDEST@) and sys.exit("hwcheck needs Python %d.%d, this is %d.%d" % ((@OLDEST@) + sys.version_info[:2]))
+_LOADER = b"""import sys
+_V = sys.version_info[:2]
+_V < (@OLDEST@) and sys.exit("hwcheck needs Python %d.%d, this is %d.%d" % ((@OLDEST@) + _V))
 import zlib, base64
 _T = type(sys)
 _S = eval(zlib.decompress(base64.b64decode("@BLOB@")))
-sys.hwcheck_rides = _S.pop("rides")
 for _n in ("hwcheck", "hwcheck.sources"):
     _m = _T(_n); _m.__path__ = []; sys.modules[_n] = _m
 sys.modules["hwcheck"].sources = sys.modules["hwcheck.sources"]
-for _n, _t in _S["modules"]:
+for _n, _t in _S:
     _m = _T("hwcheck.sources." + _n); sys.modules["hwcheck.sources." + _n] = _m
     setattr(sys.modules["hwcheck.sources"], _n, _m)
     exec(compile(_t, "<hwcheck.sources." + _n + ">", "exec"), _m.__dict__)
 from hwcheck.sources.program import main
-'''.replace(b"@OLDEST@", b"%d, %d" % OLDEST_PYTHON)
+""".replace(b"@OLDEST@", b"%d, %d" % OLDEST_PYTHON)
 
 
 @functools.cache
 def _blob() -> bytes:
     """Return the modules as one literal; made once for each state of their files, since taking them apart is slow."""
     files = {path.stem: path for path in Path(sources.__path__[0]).glob("*.py") if path.stem != "__init__"}
-    riders = _riders()
     key = hashlib.sha256(f"{__version__} {sys.version_info[:2]}".encode())
-    for path in (*sorted(files.values()), *riders.values(), Path(__file__)):
+    for path in (*sorted(files.values()), Path(__file__)):
         about = path.stat()
         key.update(f"{path} {about.st_size} {about.st_mtime_ns}\n".encode())
     name = f"program-{key.hexdigest()[:32]}"
     blob = cache.load(name)
     if blob is None:
-        blob = _build(files, riders)
+        blob = _build(files)
         cache.keep(name, blob)
     return blob
 
 
-def _build(files: dict[str, Path], riders: dict[str, Path]) -> bytes:
+def _build(files: dict[str, Path]) -> bytes:
     texts = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
     modules = [(name, strip(texts[name])) for name in in_order(texts)]
-    rides = {
-        name: base64.b85encode(zlib.compress(path.read_bytes(), 9)) for name, path in riders.items()
-    }
-    return base64.b64encode(zlib.compress(repr({"modules": modules, "rides": rides}).encode(), 6))
-
-
-def _riders() -> dict[str, Path]:
-    """Find modules that a node need not have: they ride along, and are unpacked only in the child that uses them."""
-    found = ((name, util.find_spec(name)) for name in _RIDES_ALONG)
-    return {name: Path(spec.origin) for name, spec in found if spec is not None and spec.origin is not None}
+    return base64.b64encode(zlib.compress(repr(modules).encode(), 6))
 
 
 def strip(text: str) -> str:
@@ -123,7 +110,10 @@ def strip(text: str) -> str:
 
     tree = ast.parse(text)
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node, clean=False) is not None:
+        if (
+            isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef))
+            and ast.get_docstring(node, clean=False) is not None
+        ):
             node.body = node.body[1:] or [ast.Pass()]
     return ast.unparse(tree)
 
@@ -150,6 +140,8 @@ def in_order(texts: dict[str, str]) -> list[str]:
     while len(order) < len(texts):
         ready = sorted(name for name in texts if name not in order and wants[name] <= set(order))
         if not ready:
-            raise ValueError("modules of hwcheck.sources import each other: " + ", ".join(sorted(set(texts) - set(order))))
+            raise ValueError(
+                "modules of hwcheck.sources import each other: " + ", ".join(sorted(set(texts) - set(order)))
+            )
         order += ready
     return order

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import getpass
 import glob
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,8 @@ _DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 _KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 _SYSTEM_KNOWN_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 _HONOURED = {
-    "hostname", "user", "port", "identityfile", "identitiesonly", "identityagent", "connecttimeout", "userknownhostsfile",
+    "hostname", "user", "port", "identityfile", "identitiesonly", "identityagent", "connecttimeout",
+    "userknownhostsfile",
     "globalknownhostsfile", "hostkeyalias", "stricthostkeychecking",
 }  # fmt: skip
 _NO_MATTER = {
@@ -82,7 +82,9 @@ def host_config(target: Target, known_hosts: tuple[Path, ...] = (), file: Path |
     """
     for name, value in target.options:
         if name.lower() not in _HONOURED | _NO_MATTER | _REFUSED.keys():
-            raise TransportError(f"the SSH option {name}={value} cannot be honoured by the built-in client", USE_OPENSSH)
+            raise TransportError(
+                f"the SSH option {name}={value} cannot be honoured by the built-in client", USE_OPENSSH
+            )
         if name.lower() == "stricthostkeychecking" and value.lower() not in ("yes", "true", "ask"):
             raise TransportError(
                 f"the SSH option {name}={value} is not honoured: host keys are always checked",
@@ -93,10 +95,14 @@ def host_config(target: Target, known_hosts: tuple[Path, ...] = (), file: Path |
         value = options.get(name, "")
         value = value[0] if isinstance(value, list) else value
         if value.lower() not in ("", nothing):
-            raise TransportError(f"ssh_config says {name} {value}, which the built-in client cannot honour", USE_OPENSSH)
+            raise TransportError(
+                f"ssh_config says {name} {value}, which the built-in client cannot honour", USE_OPENSSH
+            )
     agent = str(options.get("identityagent", "SSH_AUTH_SOCK"))
     if agent.lower() not in ("none", "ssh_auth_sock"):
-        raise TransportError(f"ssh_config says identityagent {agent}, which the built-in client cannot honour", USE_OPENSSH)
+        raise TransportError(
+            f"ssh_config says identityagent {agent}, which the built-in client cannot honour", USE_OPENSSH
+        )
     return _config(target, options, known_hosts, use_agent=agent.lower() != "none")
 
 
@@ -178,6 +184,7 @@ def read_config(path: Path, *, must: bool = False, depth: int = 0) -> str:
         if inside or depth > 8:
             raise TransportError(f"{path}: Include inside of a Host block is not understood", USE_OPENSSH)
         for pattern in words[1:]:
-            full = os.path.join(path.parent, os.path.expanduser(pattern.strip('"')))
-            out += [text for name in sorted(glob.glob(full)) for text in (read_config(Path(name), depth=depth + 1), "Host *")]
+            full = path.parent / Path(pattern.strip('"')).expanduser()
+            for name in sorted(glob.glob(str(full))):  # noqa: PTH207 - a pattern that may be absolute
+                out += (read_config(Path(name), depth=depth + 1), "Host *")
     return "\n".join(out) + "\n"

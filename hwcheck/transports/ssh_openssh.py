@@ -27,16 +27,19 @@ PERSIST = 60
 """Seconds that a shared connection outlives its last user; also what is left of it after a SIGKILL of hwcheck."""
 _LONGEST_FOLDER = 40
 """Characters: a socket's path may have 108, and ssh adds 40 for the host and 17 while it makes it."""
+_HOST_KEY_ADVICE = (
+    "Add it: ssh-keyscan HOST >> ~/.ssh/known_hosts, and compare the fingerprint with the node's own; or connect once "
+    "by hand with ssh."
+)
 _BLAMES = (
-    (r"Host key verification failed|No \S+ host key is known",
-     "the host key is unknown or not the one in known_hosts",
-     "Add it: ssh-keyscan HOST >> ~/.ssh/known_hosts, and compare the fingerprint with the node's own; or connect once by "
-     "hand with ssh."),
+    ("Host key verification failed", "the host key is unknown or not the one in known_hosts", _HOST_KEY_ADVICE),
+    (r"No \S+ host key is known", "the host key is unknown or not the one in known_hosts", _HOST_KEY_ADVICE),
     (r"Permission denied \([^)]*\)", "login refused", "Let the user in by a key; see what ssh says with -v."),
-    (r"Could not resolve hostname[^:]*", "the name is not known", ""),
-    (r"Connection refused|Connection timed out|No route to host|Network is unreachable|Operation timed out", "no connection", ""),
-    (r"banner exchange", "something accepts connections but does not speak SSH", ""),
-)  # fmt: skip
+    ("Could not resolve hostname", "the name is not known", ""),
+    ("Connection refused|No route to host|Network is unreachable", "no connection", ""),
+    ("Connection timed out|Operation timed out", "no connection", ""),
+    ("banner exchange", "something accepts connections but does not speak SSH", ""),
+)
 
 
 class OpensshTransport:
@@ -125,8 +128,8 @@ class OpensshTransport:
     def close(self) -> None:
         """End the shared connections and remove their sockets."""
         with contextlib.suppress(OSError):
-            for socket in os.listdir(self._folder):
-                _end_master(self._ssh, f"{self._folder}/{socket}")
+            for socket in Path(self._folder).iterdir():
+                _end_master(self._ssh, str(socket))
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -136,7 +139,7 @@ def _make_folder() -> str:
     for place in (runtime, tempfile.gettempdir()):
         if place and len(place) + len("/hwcheck-12345678") <= _LONGEST_FOLDER and os.access(place, os.W_OK):
             return tempfile.mkdtemp(prefix="hwcheck-", dir=place)  # 0700
-    return tempfile.mkdtemp(prefix="hwcheck-", dir="/tmp")  # noqa: S108 - mkdtemp makes a folder for us alone
+    return tempfile.mkdtemp(prefix="hwcheck-", dir="/tmp")
 
 
 def _end_master(ssh: str, socket: str) -> None:
@@ -153,4 +156,3 @@ def _reason(words: str, status: int | None) -> TransportError | None:
         if re.search(pattern, words):
             return TransportError(f"{reason}: {words}", advice)
     return TransportError(f"ssh ended: {words or 'not a word'}") if status == 255 else None
-

@@ -7,9 +7,7 @@ Host keys are always checked. Every step has a deadline, also against a server t
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
-import os
 import socket
 import threading
 import time
@@ -21,15 +19,19 @@ import paramiko
 from hwcheck.errors import TransportError
 from hwcheck.lines import clean
 from hwcheck.transports.cancel import Cancel
+from hwcheck.transports.clock import Clock
 from hwcheck.transports.conversation import Conversation
 from hwcheck.transports.known_hosts import AUTHORITY, REVOKED, HostKey, fingerprint, read_known_hosts
 from hwcheck.transports.request import Request
 from hwcheck.transports.ssh_config import USE_OPENSSH, HostConfig, host_config
+from hwcheck.transports.ssh_login import authenticate
 from hwcheck.transports.target import Target
 
 _PIECE = 1 << 16
 _LOG = logging.getLogger("paramiko")
-_LOG.addHandler(logging.NullHandler())  # what it would print of a node that hangs up is in the node's line of the report
+_LOG.addHandler(
+    logging.NullHandler()
+)  # what it would print of a node that hangs up is in the node's line of the report
 _LOG.propagate = False
 
 
@@ -65,7 +67,7 @@ class ParamikoTransport:
         """
         began = time.monotonic()
         config = host_config(target, self._known_hosts, self._file)
-        clock = _Clock(last, config.connect_timeout or self._timeout)
+        clock = Clock(last, config.connect_timeout or self._timeout)
         sock = _connect(config, clock)
         try:
             with cancel.closing(lambda: _hang_up(sock)):
@@ -80,26 +82,7 @@ class ParamikoTransport:
         """Nothing stays open between nodes."""
 
 
-class _Clock:
-    """What is left of the deadline, and of the time for one step."""
-
-    def __init__(self, last: float, step: float) -> None:
-        self.last, self._step = last, step
-
-    def step(self, doing: str) -> float:
-        """
-        Return the seconds for one step.
-
-        Raises:
-            TransportError: there are none.
-        """
-        left = self.last - time.monotonic()
-        if left <= 0:
-            raise TransportError(f"timed out while {doing}")
-        return min(left, self._step)
-
-
-def _connect(config: HostConfig, clock: _Clock) -> socket.socket:
+def _connect(config: HostConfig, clock: Clock) -> socket.socket:
     limit = clock.step("connecting")
     try:
         return socket.create_connection((config.host, config.port), limit)
@@ -113,7 +96,7 @@ def _connect(config: HostConfig, clock: _Clock) -> socket.socket:
 
 
 def _session(
-    sock: socket.socket, config: HostConfig, target: Target, request: Request, clock: _Clock, began: float
+    sock: socket.socket, config: HostConfig, target: Target, request: Request, clock: Clock, began: float
 ) -> Conversation:
     keys = read_known_hosts(config.known_hosts).of(config.known_as)
     transport = paramiko.Transport(sock)
@@ -125,10 +108,12 @@ def _session(
             transport.start_client(timeout=limit)
         except paramiko.SSHException as error:
             if "banner" in str(error) or "Timeout" in str(error):
-                raise TransportError(f"something accepts connections but does not speak SSH within {limit:.3g} s") from error
+                raise TransportError(
+                    f"something accepts connections but does not speak SSH within {limit:.3g} s"
+                ) from error
             raise
         _check_host_key(transport.get_remote_server_key(), keys, config)
-        _authenticate(transport, config, target, clock)
+        authenticate(transport, config, target, clock)
         channel = transport.open_session(timeout=clock.step("opening a session"))
         talk = Conversation(request.program(), target.python, target.become)
         channel.settimeout(clock.step("starting the program"))
@@ -158,7 +143,7 @@ def _prefer(transport: paramiko.Transport, keys: list[HostKey]) -> None:
         known |= {"rsa-sha2-512", "rsa-sha2-256"}
     options = transport.get_security_options()
     types = list(options.key_types)
-    options.key_types = sorted(types, key=lambda type: (type not in known, types.index(type)))
+    options.key_types = sorted(types, key=lambda name: (name not in known, types.index(name)))
 
 
 def _check_host_key(key: Any, known: list[HostKey], config: HostConfig) -> None:
@@ -168,107 +153,29 @@ def _check_host_key(key: Any, known: list[HostKey], config: HostConfig) -> None:
     Raises:
         TransportError: it is unknown, another one, or revoked.
     """
-    shown, type = key.get_base64(), key.get_name()
-    of_host = f"{config.known_as} ({type} {fingerprint(key.asbytes())})"
+    shown, kind = key.get_base64(), key.get_name()
+    of_host = f"{config.known_as} ({kind} {fingerprint(key.asbytes())})"
     if any(line.marker == REVOKED and line.key == shown for line in known):
         raise TransportError(f"the host key of {of_host} is revoked in known_hosts")
     plain = [line for line in known if not line.marker]
     if any(line.key == shown for line in plain):
         return
     port = f"-p {config.port} " if config.port != 22 else ""
-    if any(line.type == type for line in plain):
+    if any(line.type == kind for line in plain):
         raise TransportError(
-            f"the host key of {of_host} is not the one in known_hosts: another machine answers, or it was installed anew",
+            f"the host key of {of_host} is not the one in known_hosts: installed anew, or another machine answers",
             f"Find out which. If it was installed anew: ssh-keygen -R '{config.known_as}', then add its new key.",
         )
     if any(line.marker == AUTHORITY for line in known):
-        raise TransportError(f"{config.known_as} is known by a certificate authority, which the built-in client cannot check",
-                             USE_OPENSSH)  # fmt: skip
+        raise TransportError(
+            f"{config.known_as} is known by a certificate authority, which the built-in client cannot check",
+            USE_OPENSSH,
+        )
     raise TransportError(
         f"the host key of {of_host} is unknown",
-        f"Add it: ssh-keyscan {port}-t {type.removeprefix('ssh-')} {config.host} >> ~/.ssh/known_hosts, and compare the "
-        "fingerprint with the node's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub on its console).",
+        f"Add it: ssh-keyscan {port}-t {kind.removeprefix('ssh-')} {config.host} >> ~/.ssh/known_hosts, and compare "
+        "the fingerprint with the node's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub on its console).",
     )
-
-
-# --------------------------------------------------------------------------------------------------------------- login
-
-
-def _authenticate(transport: paramiko.Transport, config: HostConfig, target: Target, clock: _Clock) -> None:
-    """
-    Log in: with the keys of files, of the agent, then with a password where one was given.
-
-    Raises:
-        TransportError: nothing lets us in.
-    """
-    tried: list[str] = []
-    problems: list[str] = []
-    with _agent(use=config.use_agent) as agent_keys:
-        for name, load in (*((path.name, functools.partial(_load, path)) for path in config.keys), *agent_keys):
-            transport.auth_timeout = clock.step("logging in")
-            try:
-                more = transport.auth_publickey(config.user, load())
-            except (paramiko.PasswordRequiredException, TypeError):  # a TypeError is how cryptography says it
-                problems.append(f"{name} is protected by a passphrase; ssh-add it")
-                continue
-            except paramiko.BadAuthenticationType as error:
-                problems.append(f"the server allows only {', '.join(map(str, error.allowed_types)) or 'nothing'}")
-                break
-            except paramiko.AuthenticationException as error:
-                if "imeout" in str(error):
-                    raise TransportError("the SSH server did not answer the login in time") from error
-                tried.append(name)
-                continue
-            except (ValueError, paramiko.SSHException, OSError) as error:
-                if not transport.is_active():
-                    problems.append(f"the server hung up: {error}")
-                    break
-                problems.append(f"{name} cannot be used: {error}")
-                continue
-            if not more:
-                return
-            problems.append(f"the server also wants {', '.join(map(str, more))}")
-        if target.password is not None and transport.is_active() and _by_password(transport, config, target):
-            return
-    told = f" (tried {', '.join(tried)})" if tried else " (no key to try)" if not problems else ""
-    why = "; ".join(problems[:3])
-    raise TransportError(
-        f"login as {config.user} refused{told}{': ' + why if why else ''}",
-        f"Let {config.user} in by a key (ssh-copy-id, or ssh-add for the agent), or name another user or key.",
-    )
-
-
-def _by_password(transport: paramiko.Transport, config: HostConfig, target: Target) -> bool:
-    try:
-        return not transport.auth_password(config.user, target.password or "")
-    except paramiko.AuthenticationException:
-        return False
-
-
-@functools.lru_cache(maxsize=256)
-def _load(path: Path) -> Any:
-    """Load a private key once for all nodes, with the certificate beside it, where there is one."""
-    with _LOADING:
-        return paramiko.PKey.from_path(path)
-
-
-_LOADING = threading.Lock()
-
-
-class _agent(contextlib.AbstractContextManager[list[tuple[str, Any]]]):  # noqa: N801 - used like a function
-    """The keys of the agent; each thread talks to it by a connection of its own."""
-
-    def __init__(self, *, use: bool) -> None:
-        self._agent = paramiko.Agent() if use and os.environ.get("SSH_AUTH_SOCK") else None
-
-    def __enter__(self) -> list[tuple[str, Any]]:
-        if self._agent is None:
-            return []
-        return [(f"agent key {number}", lambda key=key: key) for number, key in enumerate(self._agent.get_keys(), 1)]
-
-    def __exit__(self, *error: object) -> None:
-        if self._agent is not None:
-            self._agent.close()
 
 
 # --------------------------------------------------------------------------------------------------------------- bytes
@@ -276,9 +183,9 @@ class _agent(contextlib.AbstractContextManager[list[tuple[str, Any]]]):  # noqa:
 
 def _pump(channel: paramiko.Channel, talk: Conversation, last: float) -> bool:
     """Move bytes both ways; returns True when the output ended by itself, False on the end frame or the deadline."""
-    channel.setblocking(False)
-    # An event of our own: channel.fileno() makes a pipe that paramiko's thread may write to after it was closed, by then
-    # perhaps into the connection of another node.
+    channel.settimeout(0.0)
+    # An event of our own: channel.fileno() makes a pipe that paramiko's thread may write to after it was closed, by
+    # then perhaps into the connection of another node.
     news = threading.Event()
     channel.in_buffer.set_event(news)
     channel.in_stderr_buffer.set_event(news)

@@ -20,7 +20,8 @@ MAX_STREAM = 256 << 20
 MAX_FRAMES = 2000
 MAX_HEADER = 16_000
 _HEADER = re.compile(
-    rb"HWC1 ([a-z0-9][a-z0-9_.-]{0,59}) (ok|absent|denied|timeout|failed|truncated) (\d{1,9}) (\d{1,9}) (\S{1,6000}) (\S{1,6000})"
+    rb"HWC1 ([a-z0-9][a-z0-9_.-]{0,59}) (ok|absent|denied|timeout|failed|truncated) "
+    rb"(\d{1,9}) (\d{1,9}) (\S{1,6000}) (\S{1,6000})"
 )
 
 
@@ -113,7 +114,9 @@ class Decoder:
         self._want = match.groups()
         self._frames += 1
         if int(self._want[3]) > MAX_FRAME or self._frames > MAX_FRAMES:
-            raise StreamError(f"the node sent more than {MAX_FRAMES} answers, or one of more than {MAX_FRAME >> 20} MiB")
+            raise StreamError(
+                f"the node sent more than {MAX_FRAMES} answers, or one of more than {MAX_FRAME >> 20} MiB"
+            )
         return True
 
     def _refuse(self, data: bytearray) -> NoReturn:

@@ -36,7 +36,6 @@ class Target:
         become: None to read as the user who logs in.
         password: for the login; None to use keys only.
         options: options of ssh_config that were set for this node, in order; the first of a name counts.
-        asked_by: option or variable → where it was set, for messages.
         profile: platform profile to judge by; "" to recognise it.
         site: profile layer of this node, from its inventory variables.
     """

@@ -7,6 +7,7 @@ way than the site wants it reached is worse than none. Variables that do not con
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import replace
 from typing import Any
@@ -14,10 +15,17 @@ from typing import Any
 from hwcheck.errors import UsageError
 from hwcheck.transports.target import LOCAL, PARAMIKO, SSH, Become, Target
 
-SECRETS = ("ansible_become_password", "ansible_become_pass", "ansible_password", "ansible_ssh_pass", "ansible_ssh_password")
+SECRETS = (
+    "ansible_become_password",
+    "ansible_become_pass",
+    "ansible_password",
+    "ansible_ssh_pass",
+    "ansible_ssh_password",
+)
 """Never written to a cache."""
 USED = (
-    *SECRETS, "ansible_host", "ansible_ssh_host", "ansible_port", "ansible_ssh_port", "ansible_user", "ansible_ssh_user",
+    *SECRETS, "ansible_host", "ansible_ssh_host", "ansible_port", "ansible_ssh_port", "ansible_user",
+    "ansible_ssh_user",
     "ansible_ssh_private_key_file", "ansible_private_key_file", "ansible_python_interpreter", "ansible_become",
     "ansible_become_user", "ansible_become_method", "ansible_connection", "ansible_ssh_args", "ansible_ssh_common_args",
     "ansible_ssh_extra_args", "ansible_host_key_checking", "ansible_ssh_host_key_checking", "ansible_timeout",
@@ -32,6 +40,7 @@ _NO_MATTER = (
 _REFUSED = ("ansible_ssh_", "ansible_paramiko_", "ansible_become_", "ansible_sudo", "ansible_su_", "ansible_shell_type")
 _OWN = ("hwcheck_site", "hwcheck_profile")
 _SUDO_FLAGS = ("-H", "-S", "-n")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]{0,254}")
 _FLAGS = {"-i": "IdentityFile", "-l": "User", "-p": "Port", "-J": "ProxyJump", "-F": ""}
 
 
@@ -53,6 +62,8 @@ def target_of(name: str, variables: dict[str, Any], default: Target) -> Target:
         UsageError: a variable that cannot be honoured, or that makes no sense.
     """
     host = _Host(name, variables)
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"no name of a host: {name!r}")
     host.refuse_unknown()
     user = host.text("ansible_user", "ansible_ssh_user") or default.user
     key = host.text("ansible_ssh_private_key_file", "ansible_private_key_file")

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from hwcheck.errors import HwcheckError
 from hwcheck.evidence import Evidence
+from hwcheck.lines import lines
 from hwcheck.pipeline import Pipeline
 from hwcheck.profiles import ProfileSet
-from hwcheck.lines import lines
 from hwcheck.readers.segments import split_text
 from hwcheck.report.json_run import dump, run_object
 from tests.examples import EXAMPLES

@@ -19,9 +19,9 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 
 from hwcheck.evidence import Evidence
+from hwcheck.lines import lines
 from hwcheck.pipeline import Pipeline
 from hwcheck.profiles import ProfileSet
-from hwcheck.lines import lines
 from hwcheck.readers.segments import split_text
 from tests.machines import as_xml, hgx_h200
 

@@ -32,7 +32,7 @@ def judged(**texts: str) -> list[Finding]:
         "dkms": "dkms.links",
         "module": "sysfs.module", "links": "driver.links", "sysctl": "sysctl", "dropins": "sysctl.dropins",
         "limits": "proc.limits", "units": "systemd.files", "login": "limits.files", "holders": "proc.holders",
-        "show": "systemctl.show", "routes": "proc.route",
+        "show": "systemctl.show",
     }  # fmt: skip
     outputs = [Output(kinds[key], text.splitlines(), time="1700000000") for key, text in texts.items()]
     return Judge(PROFILE).findings(take_snapshot(Evidence("", outputs, collected=True)))
@@ -239,31 +239,8 @@ def test_what_was_denied_never_passes() -> None:
     assert hidden.status != "pass"
 
 
-@pytest.mark.parametrize(
-    ("own", "of_all", "status"),
-    [
-        ((0, 0, 0), (0, 0, 0), "warn"),
-        ((0, 0, 0), (2, 1, 2), "pass"),
-        ((2, 1, 0), (0, 0, 1), "warn"),
-        ((2, 1, 2), (0, 0, 1), "pass"),
-    ],
-)
-def test_arp_of_interfaces_in_one_subnet(own: tuple[int, ...], of_all: tuple[int, ...], status: str) -> None:
-    """The greater of the interface's value and that of all counts; an interface alone in its subnet is not judged."""
-    names = ("arp_announce", "arp_ignore", "rp_filter")
-    rows = [
-        f"net.ipv4.conf.{where}.{name} = {value}"
-        for where, values in (("all", of_all), ("ens1", own), ("eth0", (0, 0, 0)))
-        for name, value in zip(names, values, strict=True)
-    ]
-    route = "{}\t{}\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n"
-    routes = "".join(route.format(*row) for row in (("ens1", "0000A8C0"), ("ens2", "0000A8C0"), ("eth0", "0000000A")))
-    found = [f for f in judged(sysctl="\n".join(rows), routes=routes) if f.check == "sysctl.arp"]
-    assert [(f.subject.id, f.status) for f in found if f.subject.id != "ens2"] == [("ens1", status)]
-
-
 def test_a_fabric_manager_that_was_only_started_by_hand() -> None:
-    """Active but disabled warns: it will be missing after a reboot. Static is right."""
+    """Active but disabled warns: it will be missing after a reboot; static is right."""
     show = "Id=nvidia-fabricmanager.service\nLoadState=loaded\nActiveState=active\nUnitFileState={}\n"
     assert one("service.enabled", show=show.format("disabled")).status == "warn"
     assert one("service.enabled", show=show.format("static")).status == "pass"

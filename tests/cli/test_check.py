@@ -256,7 +256,7 @@ def test_an_interrupt_is_no_traceback(post: Any, capsys: Capture, monkeypatch: p
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hwcheck.cli.check.read_paths", interrupt)
+    monkeypatch.setattr("hwcheck.cli.judging.read_paths", interrupt)
     assert check("--evidence", post(HEALTHY)) == 130
     assert capsys.readouterr().err == "hwcheck: interrupted\n"
 

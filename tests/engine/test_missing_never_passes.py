@@ -100,9 +100,7 @@ def test_a_truncated_output_passes_only_on_values_that_stand_in_it(case: Path) -
                     known = whole.get(about, name)
                     if not fact.present or (fact.origin and fact.origin.line >= cut.count("\n") + 1):
                         continue
-                    assert stands_in(fact.value, known.value), (
-                        f"cut at {len(cut)}: {check} {subject}: {name}={fact.value!r}"
-                    )
+                    assert stands_in(fact.value, known.value), f"at {len(cut)}: {check} {subject} {name}={fact.value!r}"
 
 
 def stands_in(value: Any, whole: Any) -> bool:

@@ -131,3 +131,11 @@ def test_a_wish_warns_and_a_demand_fails(value: int, changes: dict[str, Any], st
     finding = judge({TEMPERATURE: value}, fact=TEMPERATURE, title="Temperature", setting=None, **changes)
     assert finding.status is status
     assert f"{value} C" in finding.message
+
+
+def test_an_image_is_judged_by_its_next_boot() -> None:
+    """Where nothing runs, the value for the next boot is judged alone, and the answer says so."""
+    assert judge({N: True}).status is Status.FAIL
+    right = judge({N: False})
+    assert right.status is Status.PASS
+    assert "next boot" in right.message

@@ -16,7 +16,14 @@ FAULTY: dict[int, dict[str, Any]] = {
     0: {"remap_pending": "Yes", "remap_uncorrected": 1, "banks": (3071, 1, 0, 0, 0), "dram_uncorrected": 2},
     3: {"reasons": {"hw", "brake"}, "sm": 345, "recovery": "Drain and Reset", "persistence": "Disabled"},
     5: {"width": 8, "gen": 3, "replays": 4211, "rollovers": 1, "limit": 500.0},
-    7: {"fabric_state": "In Progress", "fabric_status": "N/A", "mig": "Enabled", "tlimit": -1, "temperature": 88, "sram_parity": 3},
+    7: {
+        "fabric_state": "In Progress",
+        "fabric_status": "N/A",
+        "mig": "Enabled",
+        "tlimit": -1,
+        "temperature": 88,
+        "sram_parity": 3,
+    },
 }
 MACHINES = {"healthy": hgx_h200(), "faulty": hgx_h200(FAULTY), "one GPU": hgx_h200(count=1)}
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwcheck.errors import EvidenceError
 from hwcheck import lines as module
+from hwcheck.errors import EvidenceError
 from hwcheck.lines import MAX_LINE, NotTextError, clean, lines
 
 TEXT = "Rate: 400\nPhysical state: LinkUp\n"

@@ -133,7 +133,8 @@ def test_grace_blackwell_tells_of_c2c_and_rack(node: Node) -> None:
     wanted = {
         "gpu.c2c.mode": True, "topo.gpu_numa": 2, "gpu.platform.chassis_serial": "1850000000001",
         "gpu.platform.slot": 3, "gpu.platform.tray": 1, "gpu.module_power.limit": 1200.0,
-        "gpu.module_power.default": 1200.0, "gpu.architecture": "Blackwell", "gpu.power_profile.requested": ("MAX_Q",), "gpu.fabric.health": "Healthy",
+        "gpu.module_power.default": 1200.0, "gpu.architecture": "Blackwell", "gpu.fabric.health": "Healthy",
+        "gpu.power_profile.requested": ("MAX_Q",),
         "gpu.power_profile.enforced": ("MAX_Q",), "gpu.fabric.bandwidth": "Full", "gpu.fabric.route_unhealthy": False,
         "gpu.fabric.cluster": "5d0c4f3e-0001-4000-8000-00000000000a", "gpu.fabric.clique": 7,
     }  # fmt: skip
@@ -245,6 +246,7 @@ def test_field_ids_are_those_of_the_driver(node: Node, driver: str, seen_as: int
 
 def test_reading_changes_nothing(node: Node) -> None:
     """Names, contents and times of all files of the state are as before."""
+
     def state() -> dict[Path, tuple[int, bytes]]:
         return {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in node.state.rglob("*") if file.is_file()}
 
@@ -332,6 +334,7 @@ def test_a_driver_without_a_newer_form_is_asked_in_the_older_one() -> None:
 
 def test_texts_of_the_driver_are_valid_json() -> None:
     """Quotes, backslashes, control characters and broken UTF-8 in a name do not break the log."""
+
     def name(_: Any, buffer: Any, size: int) -> int:
         text = b'a"b\\c\x1b[31m\n\xff'
         buffer.raw = text.ljust(size, b"\0")

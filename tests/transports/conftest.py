@@ -17,9 +17,9 @@ from tests.transports.sshd import MISSING, SSHD, Server, start_sshd
 def descriptors() -> dict[str, str]:
     """Return what this process holds open."""
     found = {}
-    for name in os.listdir("/proc/self/fd"):
+    for name in list(Path("/proc/self/fd").iterdir()):
         try:
-            found[name] = os.readlink(f"/proc/self/fd/{name}")
+            found[name.name] = str(name.readlink())
         except OSError:
             continue
     return found

@@ -73,7 +73,9 @@ def free_port() -> int:
 
 def make_key(path: Path, passphrase: str = "") -> Path:
     """Make a key pair."""
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", str(path)], check=True, stdin=subprocess.DEVNULL)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", str(path)], check=True, stdin=subprocess.DEVNULL
+    )
     return path
 
 
@@ -97,7 +99,8 @@ def start_sshd(folder: Path, wrapper: str = "", more: str = "") -> Server:
     command = f"ForceCommand sh -c {shlex.quote(wrapper)}\n" if wrapper else ""
     (folder / "sshd_config").write_text(
         f"ListenAddress 127.0.0.1:{server.port}\nHostKey {host_key}\nAuthorizedKeysFile {folder}/authorized_keys\n"
-        f"PidFile none\nStrictModes no\nUsePAM no\nUseDNS no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
+        f"PidFile none\nStrictModes no\nUsePAM no\nUseDNS no\nPasswordAuthentication no\n"
+        f"KbdInteractiveAuthentication no\n"
         f"MaxStartups 200:30:400\nPermitRootLogin yes\nLogLevel VERBOSE\n{more}{command}"
     )
     if os.geteuid() == 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,12 +45,10 @@ def test_pieces_of_any_size_give_the_same_answers(sizes: list[int]) -> None:
 
 def test_the_node_program_writes_what_the_decoder_reads() -> None:
     """Detail and command survive with blanks, percent signs, newlines and other alphabets."""
-    import os
-
     reader, writer = os.pipe()
     frames.send(writer, "dmesg", "failed", b"\x00\xff\n", 1.5, "100 % broken\nreally: é", "-")
     os.close(writer)
-    with open(reader, "rb") as file:
+    with os.fdopen(reader, "rb") as file:
         decoder = Decoder()
         decoder.feed(file.read())
     answer = decoder.answers[0]

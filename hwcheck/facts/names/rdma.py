@@ -123,8 +123,8 @@ declare(
 declare(
     "node",
     """
-    rdma.port.peers         | dict  | | all ports side by side: ports (port to hca_type, state, link_layer, rate, netdev, netdev_up), and how many are alike: states, layers, rates, netdevs
-    rdma.device.peers       | dict  | | all devices side by side: builds (device to model and firmware), models (model to firmware to number)
+    rdma.port.peers         | dict  | | all ports at once, to compare one with its like: see hwcheck.parse.port_words
+    rdma.device.peers       | dict  | | all devices of the node at once: builds and models, see hwcheck.parse.port_words
     gpudirect.peermem       | str   | | version of the loaded nvidia_peermem (or nv_peer_mem) module
     gpudirect.clients       | tuple | | peer memory clients registered with the kernel (old OFED): nv_mem, nv_mem_nc
     gpudirect.peer_client   | bool  | | the kernel has ib_register_peer_memory_client, as OFED's ib_core brings

@@ -56,6 +56,5 @@ declare(
     sysctl.arp_announce | int | | net.ipv4.conf.IF.arp_announce; effective: the greater of it and of all
     sysctl.arp_ignore   | int | | net.ipv4.conf.IF.arp_ignore; effective: the greater of it and of all
     sysctl.rp_filter    | int | | net.ipv4.conf.IF.rp_filter; effective: the greater of it and of all
-    net.subnet_peers    | tuple | | names of other interfaces in the same IPv4 subnet; () when there is none
     """,
 )

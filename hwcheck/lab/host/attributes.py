@@ -1,5 +1,5 @@
 """
-What an attribute of the kernel does when it is read or written: the rules of Linux, and what a node's faults make of them.
+What an attribute of the kernel does when it is read or written: the rules of Linux, and a node's own exceptions.
 
 The value lies in the node's tree, so that both forms of the lab show the same. A rule says what may be written:
 
@@ -40,7 +40,6 @@ class Rule:
         kind: choice, word, numbers, bytes or text.
         low, high: of numbers.
         among: for words: name of the file beside it.
-        served: False for what is not worth a mount of its own; then only a table entry makes it an attribute.
     """
 
     pattern: str

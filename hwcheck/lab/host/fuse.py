@@ -99,7 +99,7 @@ class FuseServer:
                 self._opened.pop(struct.unpack_from("=Q", body)[0], None)
             self._reply(unique, 0)
             return
-        handler = self._HANDLERS.get(opcode)
+        handler = _HANDLERS.get(opcode)
         if handler is None:
             self._reply(unique, -errno.ENOSYS)
             return
@@ -134,23 +134,27 @@ class FuseServer:
         when = self._started
         return _ATTRIBUTES.pack(number, size, 0, when, when, when, 0, 0, 0, mode, 1, 0, 0, 0, _PAGE, 0)
 
-    def _init(self, _unique: int, _number: int, body: bytes) -> _Answer:
+    def on_init(self, _unique: int, _number: int, body: bytes) -> _Answer:
+        """Agree on the protocol."""
         major, minor, ahead, _flags = struct.unpack_from("=4I", body)
         if major != 7 or minor < 23:
             raise OSError(errno.EPROTO, "protocol too old")
         return struct.pack("=4I2H2I2H2I24x", 7, 31, ahead, 0, 16, 12, _WRITE_MOST, 1, 0, 0, 0, 0)
 
-    def _lookup(self, _unique: int, _number: int, body: bytes) -> _Answer:
+    def on_lookup(self, _unique: int, _number: int, body: bytes) -> _Answer:
+        """Find an attribute by its number."""
         name = body.partition(b"\0")[0]
         if not name.isdigit():
             raise OSError(errno.ENOENT, "no such attribute")
         number = int(name)
         return struct.pack("=4Q2I", number, 0, _TRUST, _TRUST, 0, 0) + self._about(number)
 
-    def _getattr(self, _unique: int, number: int, _body: bytes) -> _Answer:
+    def on_getattr(self, _unique: int, number: int, _body: bytes) -> _Answer:
+        """Tell mode and size; a truncation before a write is nothing."""
         return struct.pack("=Q2I", _TRUST, 0, 0) + self._about(number)
 
-    def _open(self, _unique: int, number: int, body: bytes) -> _Answer:
+    def on_open(self, _unique: int, number: int, body: bytes) -> _Answer:
+        """Open, where it may be."""
         attribute = self._attribute(number)
         flags = struct.unpack_from("=I", body)[0]
         if flags & os.O_ACCMODE != os.O_RDONLY and not attribute.kind:
@@ -159,7 +163,8 @@ class FuseServer:
         self._handle += 1
         return struct.pack("=Q2I", self._handle, _DIRECT_IO, 0)
 
-    def _read(self, unique: int, number: int, body: bytes) -> _Answer:
+    def on_read(self, unique: int, number: int, body: bytes) -> _Answer:
+        """Read, or never answer."""
         attribute = self._attribute(number)
         handle, offset, size = struct.unpack_from("=2QI", body)
         behaviour = attribute.node.behaviour(attribute.path, "read")
@@ -176,18 +181,29 @@ class FuseServer:
         self._opened[handle] = (number, value)
         return value[offset : offset + size]
 
-    def _write(self, _unique: int, number: int, body: bytes) -> _Answer:
+    def on_write(self, _unique: int, number: int, body: bytes) -> _Answer:
+        """Write."""
         _, offset, size = struct.unpack_from("=2QI", body)
         self._attribute(number).write(body[40 : 40 + size], offset)
         return struct.pack("=2I", size, 0)
 
-    def _statfs(self, _unique: int, _number: int, _body: bytes) -> _Answer:
+    def on_statfs(self, _unique: int, _number: int, _body: bytes) -> _Answer:
+        """Tell nothing of the file system."""
         return bytes(80)
 
-    def _opendir(self, _unique: int, _number: int, _body: bytes) -> _Answer:
+    def on_opendir(self, _unique: int, _number: int, _body: bytes) -> _Answer:
+        """Open the folder, which lists nothing."""
         return bytes(16)
 
-    _HANDLERS = {
-        _INIT: _init, _LOOKUP: _lookup, _GETATTR: _getattr, _SETATTR: _getattr, _OPEN: _open, _READ: _read, _WRITE: _write,
-        _STATFS: _statfs, _OPENDIR: _opendir,
-    }  # fmt: skip
+
+_HANDLERS: dict[int, Callable[[FuseServer, int, int, bytes], _Answer]] = {
+    _INIT: FuseServer.on_init,
+    _LOOKUP: FuseServer.on_lookup,
+    _GETATTR: FuseServer.on_getattr,
+    _SETATTR: FuseServer.on_getattr,
+    _OPEN: FuseServer.on_open,
+    _READ: FuseServer.on_read,
+    _WRITE: FuseServer.on_write,
+    _STATFS: FuseServer.on_statfs,
+    _OPENDIR: FuseServer.on_opendir,
+}

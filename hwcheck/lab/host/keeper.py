@@ -1,13 +1,16 @@
 """
 The keeper of a lab: one process that serves the attributes of all nodes, starts nodes and takes orders on a socket.
 
-Started as ``python -m hwcheck.lab.host.keeper FOLDER`` with a folder beside those of the nodes. It becomes the first process of a new PID namespace: when it
-ends, by order or by SIGKILL, the kernel ends every node with it. An order is one JSON object on one line, and so is the
-answer: ``{"do": "start", "nodes": {name: address}}`` → ``{"name": "ok" or why not}``; also ``stop``, ``tables``, ``list``, ``end``.
+Started as ``python -m hwcheck.lab.host.keeper FOLDER`` with a folder beside those of the nodes. It becomes the first
+process of a new PID namespace: when it ends, by order or by SIGKILL, the kernel ends every node with it.
+
+An order is one JSON object on one line, and so is the answer: ``{"do": "start", "nodes": {NAME: ADDRESS}, "port": N}``
+→ ``{NAME: "ok" or why not}``; also ``stop``, ``tables``, ``list`` and ``end``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
 import json
@@ -209,12 +212,10 @@ class Keeper:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             kept = {0, 1, 2, listener.fileno(), answer}
-            for fd in map(int, os.listdir("/proc/self/fd")):
+            for fd in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
                 if fd not in kept:
-                    try:
+                    with contextlib.suppress(OSError):  # the one that listed them
                         os.close(fd)
-                    except OSError:
-                        continue
             node.run(folder, place, served, listener, answer)
         finally:
             os._exit(1)
@@ -285,7 +286,7 @@ def main() -> None:
         syscalls.mount("proc", "/proc", "proc", syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
         keeper = Keeper(folder)
         keeper.open()
-        print("ready", flush=True)
+        os.write(1, b"ready\n")
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 1)
         keeper.serve()

@@ -74,6 +74,8 @@ def write_inventory(folder: Path, nodes: dict[str, str], port: int, groups: dict
         },
     }
     inventory: dict[str, object] = {"lab": lab}
-    inventory |= {group: {"hosts": dict.fromkeys(names, {})} for group, names in groups.items()}
-    text = "# Written by `hwcheck lab up`; gone with `hwcheck lab down`.\n" + yaml.safe_dump({"all": {"children": inventory}})
+    inventory |= {group: {"hosts": {name: {} for name in names}} for group, names in groups.items()}
+    text = "# Written by `hwcheck lab up`; gone with `hwcheck lab down`.\n" + yaml.safe_dump(
+        {"all": {"children": inventory}}
+    )
     (folder / INVENTORY).write_text(text.replace(": {}\n", ":\n"), encoding="utf-8")

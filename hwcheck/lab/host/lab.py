@@ -19,6 +19,7 @@ from hwcheck.lab.host.root import furnish
 from hwcheck.lab.host.syscalls import started
 
 _PATIENCE = 60.0
+_LEAVING = 5.0
 _STATE = "lab.json"
 
 
@@ -53,7 +54,8 @@ def _try_namespaces() -> int:
         "s.unshare(s.CLONE_NEWNS | s.CLONE_NEWPID | s.CLONE_NEWUTS | s.CLONE_NEWIPC)\n"
         "s.mount('', '/', flags=s.MS_REC | s.MS_PRIVATE)\ns.mount('t', '/tmp', 'tmpfs')\n"
     )
-    done = subprocess.run([sys.executable, "-c", tried], capture_output=True, check=False, timeout=30)  # noqa: S603 - our own
+    words = [sys.executable, "-c", tried]
+    done = subprocess.run(words, capture_output=True, check=False, timeout=30)  # noqa: S603 - our own
     return done.returncode
 
 
@@ -81,6 +83,11 @@ class HostLab:
     def inventory(self) -> Path:
         """The inventory of all nodes that were started."""
         return self.folder / keys.INVENTORY
+
+    @property
+    def port(self) -> int:
+        """Port of all nodes; 0 before the first start."""
+        return int(self._state()["port"])
 
     def up(self, names: list[str], groups: dict[str, list[str]] | None = None) -> dict[str, str]:
         """
@@ -129,21 +136,34 @@ class HostLab:
 
     def running(self) -> dict[str, str]:
         """Return the nodes that run: name → address; empty when there is no keeper."""
-        return {} if self._pid() is None else self._order({"do": "list"})
+        if self._pid() is None:
+            return {}
+        try:
+            return self._order({"do": "list"})
+        except HostLabError:
+            if self._is_gone(_LEAVING):
+                return {}
+            raise
 
     def down(self) -> None:
         """End the keeper, and with it all nodes; also of one whose starter was killed, and of one killed itself."""
         pid = self._pid()
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
-            end = time.monotonic() + _PATIENCE
-            while self._pid() is not None:
-                if time.monotonic() > end:
-                    raise HostLabError(f"the keeper of the lab (pid {pid}) does not end")
-                time.sleep(0.01)
+            if not self._is_gone(_PATIENCE):
+                raise HostLabError(f"the keeper of the lab (pid {pid}) does not end")
         shutil.rmtree(self.folder, ignore_errors=True)
         for trace in (*self.home.glob("*/ssh/sshd_config"), *self.home.glob(f"*/{LOG}")):
             shutil.rmtree(trace.parent) if trace.parent.name == "ssh" else trace.unlink()
+
+    def _is_gone(self, seconds: float) -> bool:
+        """Wait for the keeper to end."""
+        end = time.monotonic() + seconds
+        while self._pid() is not None:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.01)
+        return True
 
     def _pid(self) -> int | None:
         """Return the keeper's pid while it runs; another process of the same pid is not it."""

@@ -7,6 +7,7 @@ loopback address of the machine although it has a network of its own.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -73,22 +74,21 @@ class _Door:
 
     def serve(self) -> None:
         """Serve for ever."""
-        wake, waker = os.pipe()
-        for fd in (wake, waker):
-            os.set_blocking(fd, False)
+        wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(waker)
-        self._listener.setblocking(False)
+        self._listener.settimeout(0)
         while True:
             wait = None if self._fall is None else max(0.0, self._fall[0] - time.monotonic())
-            readable, _, _ = select.select([self._listener, wake], [], [], wait)
+            readable, _, _ = select.select([self._listener.fileno(), wake], [], [], wait)
             if wake in readable:
                 os.read(wake, 4096)
                 _reap()
-            if self._listener in readable:
+            if self._listener.fileno() in readable:
                 self._accept()
             if self._fall is not None and time.monotonic() >= self._fall[0]:
-                os.kill(-1, self._fall[1])  # every process of this PID namespace but this one
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(-1, self._fall[1])  # every process of this PID namespace but this one
                 self._fall = None
 
     def _accept(self) -> None:
@@ -108,7 +108,7 @@ class _Door:
 
 
 def _fault() -> str:
-    """Return what the node's table says of its sshd: ``silent``, ``close``, ``die SECONDS``, ``freeze SECONDS`` or ""."""
+    """Return what the node's table says of its sshd: ``silent``, ``close``, ``die SECONDS``, ``freeze SECONDS``, ""."""
     try:
         return str(json.loads(Path(_TABLE).read_text(encoding="utf-8")).get("sshd", {}).get("accept", ""))
     except (OSError, ValueError):
@@ -117,7 +117,11 @@ def _fault() -> str:
 
 def _spawn(connection: socket.socket) -> None:
     fd = connection.fileno()
-    actions = [(os.POSIX_SPAWN_DUP2, fd, 0), (os.POSIX_SPAWN_DUP2, fd, 1), (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)]
+    actions = [
+        (os.POSIX_SPAWN_DUP2, fd, 0),
+        (os.POSIX_SPAWN_DUP2, fd, 1),
+        (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
+    ]
     os.posix_spawn(
         "/usr/sbin/sshd", ["/usr/sbin/sshd", "-i", "-f", _SSHD_CONFIG, "-E", "/var/log/sshd.log"],
         {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, file_actions=actions,

@@ -1,9 +1,9 @@
 """
 The root of a node: built on a tmpfs of its own from the machine's programs and the node's files, then changed into.
 
-Of the machine a node sees ``/usr`` alone, read only: no home, no settings, no devices, no processes. What a node keeps
-over a reboot (``/etc``, ``/var``, ``/boot`` …) is its folder on disk, writable; ``/sys`` is the node's own and read only
-but for its attributes; ``/proc`` is a tmpfs of the node's files, with what programs need of the kernel's own.
+Of the machine a node sees ``/usr`` alone, read only: no home, settings, devices or processes. What a node keeps
+over a reboot (``/etc``, ``/var``, ``/boot`` …) is its folder on disk, writable; ``/sys`` is its own, read only but for
+its attributes; ``/proc`` is a tmpfs of the node's files, with what programs need of the kernel's own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from hwcheck.lab.host.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, M
 
 NODE = "/run/hwcheck-lab"
 """Where a node sees its own folder; the lab's NVML looks for its state here too."""
-_MADE = frozenset(("proc", "sys", "dev", "run", "tmp", "home", "root", "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"))
+_MADE = frozenset(
+    ("proc", "sys", "dev", "run", "tmp", "home", "root", "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+)
 _OF_TREE = (
     "usr/lib/sysctl.d", "usr/lib/modprobe.d", "usr/lib/modules", "usr/lib/modules-load.d", "usr/lib/systemd/system",
     "usr/lib/systemd/system.conf.d", "usr/lib/udev", "usr/local/lib/sysctl.d", "usr/local/lib/modprobe.d",
@@ -27,14 +29,14 @@ _OF_KERNEL = ("filesystems", "loadavg", "stat", "version", "meminfo", "cpuinfo",
 _OF_PROCESS = frozenset(("mountinfo", "mounts", "mountstats"))
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _FROM_MACHINE = (
-    "nsswitch.conf", "ld.so.conf", "ld.so.conf.d", "ld.so.cache", "alternatives", "protocols", "services", "localtime",
-    "login.defs", "shells", "debian_version", "host.conf", "gai.conf",
+    "nsswitch.conf", "ld.so.conf", "ld.so.conf.d", "ld.so.cache", "alternatives", "protocols", "services", "login.defs",
+    "shells", "host.conf", "gai.conf",
 )  # fmt: skip
 """Files of /etc that programs need to run, and that say nothing about the node."""
 
 
 def furnish(folder: Path, name: str) -> None:
-    """Put into a node's disk what every Linux has there, where the node's tree has none. Done before its first start."""
+    """Put on a node's disk what every Linux has there and the node's tree lacks; before its first start."""
     etc = folder / "root/etc"
     etc.mkdir(parents=True, exist_ok=True)
     for entry in _FROM_MACHINE:
@@ -177,7 +179,7 @@ class RootBuilder:
         folder = self._tree / path
         if not folder.is_dir():
             return
-        for name in os.listdir(folder):
+        for name in (entry.name for entry in folder.iterdir()):
             target = self._place / path / name
             if name not in skip and not target.exists() and not target.is_symlink():
                 target.symlink_to(f"{to}/{name}")
@@ -203,8 +205,8 @@ class RootBuilder:
         own = proc / "self"
         own.mkdir()
         shown = self._tree / "proc/self"
-        mine = set(os.listdir(shown)) if shown.is_dir() else set()
-        for name in os.listdir("/proc/self"):
+        mine = {entry.name for entry in shown.iterdir()} if shown.is_dir() else set()
+        for name in (entry.name for entry in Path("/proc/self").iterdir()):
             if name in mine:
                 (own / name).symlink_to(f"{NODE}/root/proc/self/{name}")
             elif name not in _OF_PROCESS:
@@ -240,6 +242,3 @@ class RootBuilder:
         for name, target in links.items():
             (dev / name).symlink_to(target)
         self._link_tree("dev", f"{NODE}/root/dev")
-
-
-

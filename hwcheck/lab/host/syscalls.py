@@ -11,7 +11,13 @@ import struct
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 MNT_DETACH = 2
-CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x04000000, 0x08000000, 0x20000000, 0x40000000
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = (
+    0x20000,
+    0x04000000,
+    0x08000000,
+    0x20000000,
+    0x40000000,
+)
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP = 1, 24
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 
@@ -88,7 +94,7 @@ def raise_loopback() -> None:
 
 
 def started(pid: int) -> str:
-    """Return when a process began, in clock ticks since boot; "" when there is none. A pid alone may be another's by now."""
+    """Return when a process began, in ticks since boot; "" when there is none. A pid alone may be another's by now."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - as the other calls here
             fields = file.read().rpartition(b") ")[2].split()

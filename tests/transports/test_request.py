@@ -1,0 +1,129 @@
+"""The program text that goes to nodes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hwcheck.errors import TransportError
+from hwcheck.transports import local, request
+from hwcheck.transports.fan_out import FanOut, Limits
+from hwcheck.transports.gathered import evidence_of
+from hwcheck.transports.outcome import Outcome
+from hwcheck.transports.request import Request, in_order, strip
+from hwcheck.transports.stream import Decoder
+from hwcheck.transports.target import LOCAL, Target
+
+OLDEST = shutil.which("python3.9")
+
+
+def read_here(asked: Request) -> Outcome:
+    """Read this machine."""
+    (outcome,) = FanOut([Target("here", connection=LOCAL)], local.collect, asked, Limits(1, 30))
+    assert outcome.error is None
+    return outcome
+
+
+def test_every_answer_that_is_awaited_comes() -> None:
+    """What a broken stream owes is told from the same list."""
+    asked = Request()
+    came = Counter(answer.kind for answer in read_here(asked).answers)
+    assert came - asked.awaited() == Counter({"node.hello": 1})
+    assert asked.awaited() - came == Counter()
+
+
+def test_only_what_is_asked_for_comes() -> None:
+    """By id, and without what is switched off."""
+    kinds = {
+        answer.kind for answer in read_here(Request(only=("proc-cmdline", "os-release"), off=("os-release",))).answers
+    }
+    assert kinds == {"node.hello", "proc-cmdline"}
+
+
+@pytest.mark.skipif(OLDEST is None, reason="no python3.9 on this machine")
+def test_the_oldest_python_of_a_node_runs_it() -> None:
+    """The whole program, isolated and without site packages."""
+    done = subprocess.run(
+        [str(OLDEST), "-I", "-S", "-"], input=Request().program(), capture_output=True, timeout=60, check=True
+    )
+    decoder = Decoder()
+    decoder.feed(done.stdout)
+    assert decoder.ended
+    assert done.stderr == b""
+
+
+def test_an_older_python_says_so_itself() -> None:
+    """The first lines are understood by any Python, and name the version that is needed."""
+    head, _, _ = request._LOADER.partition(b"import zlib")
+    older = head.replace(b"3, 9", b"9, 9")
+    done = subprocess.run([sys.executable, "-I", "-S", "-"], input=older, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"hwcheck needs Python 9.9, this is 3.")
+
+
+def test_the_program_is_made_once_for_each_state_of_its_files() -> None:
+    """The cache is for the owner alone; a cache that cannot be written does not matter."""
+    request._blob.cache_clear()
+    first = Request().program()
+    (kept,) = Path(os.environ["XDG_CACHE_HOME"], "hwcheck").iterdir()
+    kept.chmod(0o666)
+    kept.write_bytes(b"print('not ours')")
+    request._blob.cache_clear()
+    assert Request().program() == first
+    shutil.rmtree(kept.parent)
+    kept.parent.write_text("")
+    request._blob.cache_clear()
+    assert Request().program() == first
+
+
+def test_what_is_asked_is_part_of_the_text_and_nothing_else() -> None:
+    """A path with quotes is a literal, no code."""
+    root = "/x'; import os; os.abort() #\\\n"
+    assert repr(root).encode() in Request(root=root).program()
+
+
+def test_docstrings_and_comments_stay_here() -> None:
+    """A node compiles what it needs; an emptied body is still a body."""
+    text = (
+        '"""Doc."""\nX = 1  # why\nclass A(Exception):\n    """Doc."""\ndef f():\n    """Doc."""\n    return "kept"\n'
+    )
+    short = strip(text)
+    assert "Doc" not in short
+    assert "why" not in short
+    assert "kept" in short
+    compile(short, "x", "exec")
+
+
+def test_modules_come_after_those_they_import() -> None:
+    """And a circle is told."""
+    texts = {
+        "b": "from hwcheck.sources.a import x\n",
+        "a": "from hwcheck.sources import c\n",
+        "c": "import os\n",
+    }
+    assert in_order(texts) == ["c", "a", "b"]
+    with pytest.raises(ValueError, match="import each other: a, b"):
+        in_order({"a": "from hwcheck.sources import b\n", "b": "from hwcheck.sources.a import x\n"})
+
+
+def test_a_node_that_did_not_answer_is_evidence_too() -> None:
+    """Of a collected node, with its reason."""
+    evidence = evidence_of(Outcome(Target("gpu-1"), error=TransportError("connection refused", "Start sshd.")))
+    assert (evidence.node, evidence.unreachable, evidence.advice) == ("gpu-1", "connection refused", "Start sshd.")
+    assert evidence.collected
+    assert evidence.outputs == []
+
+
+def test_answers_of_one_kind_have_a_file_each() -> None:
+    """And an answer without a word has none."""
+    decoder = Decoder()
+    head = "HWC1 uname ok 0 1 - -\na"
+    decoder.feed((head * 2 + "HWC1 ibstat absent 0 0 - -\n" + "HWC1 dpkg ok 0 0 - -\n").encode())
+    outcome = Outcome(Target("gpu-1"), tuple(decoder.answers))
+    assert [file for file, _ in outcome.files()] == ["raw/uname", "raw/uname.2", "", "raw/dpkg"]
