@@ -8,6 +8,7 @@ failing checks, well under 2 kB. After the last node the folds answer, as the ve
 from __future__ import annotations
 
 import inspect
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from hwcheck.findings import Finding, NodeVerdict, Remedy, Status, Urgency
 
 FLEET = "fleet"
 _ZERO_CLUSTER = "00000000-0000-0000-0000-000000000000"
+_CLOCK_SECONDS = 0.010
 _SHARED_NODES = 3
 _SHARED_RATIO = 0.3
 """The same check failing on this many nodes and this share of them is told as one cause. Our judgement, no source."""
@@ -158,6 +160,9 @@ _ONE_FIRMWARE = Remedy(
     "Pin the wanted firmware per PSID in the site's layer; bring the odd adapters to it, drained, one per node first.",
     disturbs="network",
 )
+_CLOCKS = Remedy(
+    "write", "Give these nodes the time servers of the others, and see chronyc tracking there.", "time_sync"
+)
 _COMMON = Remedy(
     "hands", "Look for what these nodes share (switch, rack power, image, subnet manager) before you touch one."
 )
@@ -255,6 +260,39 @@ def one_firmware_per_psid(rows: list[Row]) -> Iterator[FleetAnswer]:
         elif len(seen) > 1:
             odd = [f"{version} on {_names(where[psid, version], 4)}" for version in seen if version != common]
             yield FleetAnswer(Status.WARN, f"{psid}: most run {common}, but {'; '.join(odd)}", dict(seen))
+
+
+@fold("time.fleet_skew", "time.skew", "time.skew.slack", urgency=Urgency.MAINTENANCE, remedy=_CLOCKS)
+def clocks_agree(rows: list[Row]) -> Iterator[FleetAnswer]:
+    """
+    The clocks of the fleet agree.
+
+    What it checks: each node's clock against the median of all, by more than the round trip could have added.
+
+    Why it matters: logs and traces of ranks cannot be put in order, and credentials of munge or Kerberos expire early.
+    RDMA itself does not care.
+
+    How to fix: one set of time servers for all, and a daemon that follows them.
+
+    Applies to: three or more nodes that were read over a connection; their clocks are compared with this machine's,
+    whose own error is the same for all and drops out.
+
+    Source: tuning practice: 10 ms is where ordering of events between nodes is lost; munge's default is 300 s.
+    """
+    skews = {row.node: (row.one("time.skew"), row.one("time.skew.slack") or 0.0, row) for row in rows}
+    known = {node: entry for node, entry in skews.items() if entry[0] is not None}
+    if len(known) < _SHARED_NODES:
+        return
+    middle = statistics.median(entry[0] for entry in known.values())
+    odd = [entry for entry in known.values() if abs(entry[0] - middle) - entry[1] > _CLOCK_SECONDS]
+    if odd:
+        worst = max(odd, key=lambda entry: abs(entry[0] - middle))
+        text = f"{len(odd)} of {len(known)} clocks are off, most of all {worst[2].node}: {worst[0] - middle:+.3f} s"
+        yield FleetAnswer(Status.WARN, f"{text} ({_names(entry[2] for entry in odd)})", round(worst[0] - middle, 3))
+    else:
+        yield FleetAnswer(
+            Status.PASS, f"{len(known)} clocks agree within {_CLOCK_SECONDS * 1000:.0f} ms and the round trip"
+        )
 
 
 @fold("evidence.shared_cause", urgency=Urgency.NOW, remedy=_COMMON)

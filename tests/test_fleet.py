@@ -87,3 +87,13 @@ def test_every_fleet_check_explains_itself(id: str) -> None:
     assert item.title.endswith(".")
     for heading in ("What it checks:", "Why it matters:", "How to fix:", "Applies to:", "Source:"):
         assert heading in item.text
+
+
+def test_a_clock_that_is_off_is_named() -> None:
+    """A node whose clock differs from the others by more than its round trip allows is a warning."""
+    nodes = [node(f"t{n}") for n in range(4)]
+    for number, (snapshot, skew) in enumerate(zip(nodes, (0.001, 0.002, 0.0015, 0.250), strict=True)):
+        snapshot.put(NODE, "time.skew", Fact(skew, Origin("test", line=number)))
+        snapshot.put(NODE, "time.skew.slack", Fact(0.004, Origin("test", line=number)))
+    (finding,) = answers(*nodes)["time.fleet_skew"]
+    assert (finding.status, "t3: +0.2" in finding.message) == (Status.WARN, True)

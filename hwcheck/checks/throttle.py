@@ -22,6 +22,14 @@ _COOLING = Remedy(
     disturbs="node",
 )
 
+_UNLOCK = Remedy(
+    "act",
+    "Release the lock: nvidia-smi -rgc (nvidia-smi -rmc for memory clocks); look at what set it, mostly a benchmark that "
+    "was killed before it cleaned up.",
+    role="gpu_clocks",
+    disturbs="nothing",
+)
+
 
 @relation("power.brake", needs=("gpu.clocks.reason.hw_power_brake",), urgency=Urgency.NOW, remedy=_POWER)
 def no_power_brake(given: Given) -> Answer:
@@ -209,3 +217,37 @@ def clocks_are_explained(given: Given) -> Answer | None:
     if given.maybe("gpu.clocks.reason.sw_power_cap"):
         return ok(f"busy{at}, held by the power limit", observed="power cap")
     return None
+
+
+@relation(
+    "clocks.lock",
+    needs=("gpu.clocks.reason.idle", "gpu.clocks.sm", "gpu.clocks.max_sm", "evidence.collected"),
+    urgency=Urgency.MAINTENANCE,
+    remedy=_UNLOCK,
+)
+def no_lock_was_left(given: Given) -> Answer:
+    """
+    An idle GPU has gone down to its idle clock.
+
+    What it checks: the SM clock of a GPU that says it is idle, as a share of its maximum, against bound clocks.idle.
+    NVML can set and reset a lock of the clocks, but nothing can read one; this is how it shows.
+
+    Why it matters: a lock that a benchmark left behind holds every job to its clock: 1200 of 1980 MHz cost 39 %.
+
+    How to fix: release it. Where the site locks clocks on purpose it sets the bound to 100.
+
+    Applies to: nodes that were read whole and idle, persistence mode on. Posted text may be from the moment after a job.
+
+    Source: nvml.h (no getter of locked clocks); nvidia-smi -q of idle H100, H200 (345 MHz), B200 and GB200 (120 MHz).
+    """
+    if not given["evidence.collected"]:
+        return skip("text that was posted may be from the moment after a job")
+    if not given["gpu.clocks.reason.idle"]:
+        return skip("not idle: its clock tells nothing of a lock")
+    clock, most, share = given["gpu.clocks.sm"], given["gpu.clocks.max_sm"], given.bound("clocks.idle")
+    if share is None or not most:
+        return skip(f"idle at {clock} MHz; no bound is known")
+    text = f"idle at {clock} of {most} MHz"
+    if 100 * clock > share * most:
+        return warn(f"{text}: its clocks are locked", observed=clock, expected=f"at most {share} %")
+    return ok(text, observed=clock)

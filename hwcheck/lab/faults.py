@@ -33,6 +33,7 @@ class Fault:
         apply: changes the machine; takes the number of the part.
         leads: check ids, any of which may lead the incident (or stand alone); a family's name for any of its checks.
         also: check ids that the fault brings beside that, which no rule joins to it yet.
+        told: checks that only report it, since what is right is the site's decision; then nothing leads.
         platforms: where it makes sense.
         part: number of the part that it breaks where none is given.
         stays: it is there again after a reboot.
@@ -45,6 +46,7 @@ class Fault:
     apply: Callable[[Machine, int], None]
     leads: tuple[str, ...]
     also: tuple[str, ...]
+    told: tuple[str, ...]
     platforms: tuple[str, ...]
     part: int
     stays: bool
@@ -60,7 +62,7 @@ class Fault:
     @property
     def families(self) -> tuple[str, ...]:
         """Families that it hits."""
-        return tuple(dict.fromkeys(lead.partition(".")[0] for lead in (*self.leads, *self.also)))
+        return tuple(dict.fromkeys(lead.partition(".")[0] for lead in (*self.leads, *self.told, *self.also)))
 
 
 FAULTS: dict[str, Fault] = {}
@@ -70,6 +72,7 @@ FAULTS: dict[str, Fault] = {}
 def fault(
     *leads: str,
     also: tuple[str, ...] = (),
+    told: tuple[str, ...] = (),
     on: tuple[str, ...] = PLATFORMS,
     part: int = 0,
     stays: bool = False,
@@ -81,7 +84,7 @@ def fault(
 
     def declare(apply: Callable[[Machine, int], None]) -> Callable[[Machine, int], None]:
         name = apply.__name__.replace("_", "-")
-        FAULTS[name] = Fault(name, apply, leads, also, on, part, stays, deep, hangs, library)
+        FAULTS[name] = Fault(name, apply, leads, also, told, on, part, stays, deep, hangs, library)
         return apply
 
     return declare

@@ -18,7 +18,7 @@ def nvlinks_dead(machine: Machine, part: int) -> None:
     state["nvlink_states"] = [0, 0, *state["nvlink_states"][2:]]
 
 
-@fault("nvlink.errors", on=HOPPER, part=4)
+@fault("nvlink.errors", on=HOPPER, part=2)
 def nvlink_errors(machine: Machine, part: int) -> None:
     """A link of a GPU had to recover many times."""
     state = machine.gpus[part].state
@@ -26,7 +26,7 @@ def nvlink_errors(machine: Machine, part: int) -> None:
     state["nvlink_crc"] = [0, 90210, *state["nvlink_crc"][2:]]
 
 
-@fault("xid.74", on=HOPPER, part=6)
+@fault("xid.74", on=HOPPER, part=2)
 def nvlink_fatal(machine: Machine, part: int) -> None:
     """A fatal error of an NVLink (Xid 74), and the link stays down."""
     gpu = machine.gpus[part]

@@ -29,7 +29,7 @@ def gpu_lost(machine: Machine, part: int) -> None:
     lose(machine, gpu)
 
 
-@fault("gpu.count", also=("pcie",), part=5, stays=True)
+@fault("gpu.count", also=("pcie",), part=2, stays=True)
 def gpu_missing(machine: Machine, part: int) -> None:
     """A GPU did not come up on the PCIe bus at boot."""
     gpu = machine.gpus.pop(part)
@@ -55,7 +55,7 @@ def gsp_timeout(machine: Machine, part: int) -> None:
     xid(machine, gpu, 154, "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)")
 
 
-@fault("hbm.remap_pending", "xid.94", part=4)
+@fault("hbm.remap_pending", "xid.94", part=2)
 def contained_memory_error(machine: Machine, part: int) -> None:
     """An uncorrectable memory error, contained to one job (Xid 94): a row remap waits for a reset."""
     gpu = machine.gpus[part]
@@ -93,10 +93,10 @@ def clock_lock(machine: Machine, part: int) -> None:
         gpu.state["locked_sm_clocks"] = "1200 1200"
 
 
-@fault("power.limit", part=6)
+@fault("power.limit", part=3)
 def power_cap(machine: Machine, part: int) -> None:
     """The power limit of a GPU was left at 500 W."""
-    machine.gpus[part % len(machine.gpus)].state["power_limit"] = 500_000
+    machine.gpus[part].state["power_limit"] = 500_000
 
 
 @fault("power.brake", "power.brake_scope")
@@ -107,17 +107,17 @@ def power_brake(machine: Machine, part: int) -> None:
         gpu.state.update(event_reasons=hex(_HW_SLOWDOWN | _BRAKE), counter_hw_power_brake=8_000_000_000, utilization=90)
 
 
-@fault("thermal.hw_slowdown", "thermal.slowdown", "thermal.tlimit", part=7)
+@fault("thermal.hw_slowdown", "thermal.slowdown", "thermal.tlimit", part=1)
 def gpu_overheats(machine: Machine, part: int) -> None:
     """A GPU gets too hot and slows itself down."""
-    gpu = machine.gpus[part % len(machine.gpus)]
+    gpu = machine.gpus[part]
     gpu.state.update(
         event_reasons=hex(_HW_SLOWDOWN | _HW_THERMAL | _SW_THERMAL), temperature=89, temperature_margin=-3,
         counter_hw_thermal=90_000_000_000, counter_sw_thermal=400_000_000_000, utilization=95,
     )  # fmt: skip
 
 
-@fault("process", part=0)
+@fault(told=("process.holders",), part=0)
 def leftover_process(machine: Machine, part: int) -> None:
     """A process of a job that is gone still holds a GPU. Told, never judged: only the scheduler knows whose it is."""
     gpu = machine.gpus[part]

@@ -42,7 +42,7 @@ def clock_off(machine: Machine, part: int) -> None:
     machine.clock.offset = 0.020
 
 
-@fault("time", also=("service.state",))
+@fault("service.state", "time.chrony")
 def chrony_dead(machine: Machine, part: int) -> None:
     """Chrony is dead."""
     del part

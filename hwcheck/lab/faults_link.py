@@ -72,10 +72,12 @@ def mrrs_512(machine: Machine, part: int) -> None:
     machine.functions[machine.nics[part].address].read_request = 512
 
 
-@fault("pcie", part=1)
+@fault("pcie.aer_corrected", part=1)
 def pcie_corrected_errors(machine: Machine, part: int) -> None:
     """The link of a GPU corrects errors all the time."""
     gpu = machine.gpus[part]
+    for number in range(600):
+        machine.say(f"nvidia {gpu.address}: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Receiver ID)", 90_000.0 + 9 * number)
     machine.functions[gpu.address].counted = {"BadTLP": 48_000, "RxErr": 9_100}
     gpu.state["pcie_replays"] = 57_100
 

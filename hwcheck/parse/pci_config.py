@@ -74,9 +74,9 @@ class Config:
             head = self._number(at, 4)
             if head in (None, 0, 0xFFFFFFFF):
                 return None
-            if head & 0xFFFF == wanted:  # type: ignore[operator]  # None has left the loop
+            if head & 0xFFFF == wanted:
                 return at
-            at = head >> 20  # type: ignore[operator]
+            at = head >> 20
         return None
 
     def express(self) -> dict[str, Any]:

@@ -31,6 +31,8 @@ def main(tier=QUICK, off=(), root="", live=True, deadline=60.0, only=(), out=1):
     started = time.monotonic()
     context = Context(root, live, off, os.geteuid())
     read.confine(root)
+    # a login over SSH that is not root's often has no sbin on its PATH, and the tools are there
+    os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
     frames.send(out, frames.HELLO, "ok", _hello(context))
     of_tier = [source for source in SOURCES if tier != QUICK or source.tier == QUICK]
     chosen = [source for source in of_tier if source.id not in context.off and (not only or source.id in only)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from hwcheck.lab.host.syscalls import started
 
 _PATIENCE = 60.0
 _LEAVING = 5.0
+_TAKEN = os.strerror(errno.EADDRINUSE)
 _STATE = "lab.json"
 
 
@@ -116,10 +119,16 @@ class HostLab:
             (node / LOG).touch(0o600)
         known = self._state()
         addresses = known["nodes"] | _fresh(names, known["nodes"])
-        port = known["port"] or _free_port(addresses.values())
-        self._keep(addresses, port, groups or known["groups"])
-        answers = self._order({"do": "start", "nodes": {name: addresses[name] for name in names}, "port": port})
-        return {name: said for name, said in answers.items() if not said.startswith("ok")}
+        wanted = {name: addresses[name] for name in names}
+        failed: dict[str, str] = {}
+        for port in [known["port"]] if known["port"] else _free_ports(list(addresses.values())):
+            self._keep(addresses, port, groups or known["groups"])
+            answers = self._order({"do": "start", "nodes": wanted, "port": port})
+            failed = {name: said for name, said in answers.items() if not said.startswith("ok")}
+            if known["port"] or not any(said.endswith(_TAKEN) for said in failed.values()):
+                break
+            self.stop(names)  # another lab was quicker; all nodes have one port
+        return failed
 
     def stop(self, names: list[str]) -> None:
         """Cut the power of nodes; their files stay."""
@@ -233,9 +242,8 @@ def _fresh(names: list[str], taken: dict[str, str]) -> dict[str, str]:
     return found
 
 
-def _free_port(addresses: Any) -> int:
-    """Find a port that is free at all addresses: another lab may run on this machine."""
-    addresses = list(addresses)
+def _free_ports(addresses: list[str]) -> Iterator[int]:
+    """Find ports that are free at all addresses: another lab may run on this machine."""
     for port in range(keeper.PORT, keeper.PORT + 200):
         try:
             for address in addresses:
@@ -245,7 +253,7 @@ def _free_port(addresses: Any) -> int:
                     probe.listen(1)
         except OSError:
             continue
-        return port
+        yield port
     raise HostLabError(f"no port from {keeper.PORT} on is free at {addresses[0]}")
 
 
