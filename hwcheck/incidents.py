@@ -146,7 +146,7 @@ RULES = (
         "the GPU does not answer; what only it can tell is not known", unknown=True,
     ),
     Rule(
-        COMPLETE, r"(?!evidence\.).*", "node",
+        COMPLETE, r"(?!evidence\.complete).*", "node",
         "a source did not give its whole answer; what it alone tells is not known", unknown=True,
     ),
 )  # fmt: skip

@@ -59,8 +59,11 @@ def gpus_were_seen(given: Given) -> Answer | None:
 
     Source: by design of this tool: could not tell is never fine.
     """
-    if not given["evidence.collected"] or given["platform.identity"]["models"] or given.maybe("gpu.attached_count"):
+    identity = given["platform.identity"]
+    if not given["evidence.collected"] or given.maybe("gpu.attached_count"):
         return None
+    if identity["models"] or identity["confidence"] != "none":
+        return None  # named by a tool, or recognised by the ids that the bus shows
     if given.maybe("driver.no_devices") or given.maybe("driver.unreachable"):
         return None  # said by the driver checks
     return unknown("no source shows an NVIDIA GPU on this node")

@@ -24,8 +24,8 @@ _COOLING = Remedy(
 
 _UNLOCK = Remedy(
     "act",
-    "Release the lock: nvidia-smi -rgc (nvidia-smi -rmc for memory clocks); look at what set it, mostly a benchmark that "
-    "was killed before it cleaned up.",
+    "Release the lock: nvidia-smi -rgc (nvidia-smi -rmc for memory clocks); look at what set it, mostly a benchmark "
+    "that was killed before it cleaned up.",
     role="gpu_clocks",
     disturbs="nothing",
 )
@@ -236,7 +236,7 @@ def no_lock_was_left(given: Given) -> Answer:
 
     How to fix: release it. Where the site locks clocks on purpose it sets the bound to 100.
 
-    Applies to: nodes that were read whole and idle, persistence mode on. Posted text may be from the moment after a job.
+    Applies to: nodes that were read whole and idle, persistence mode on. Posted text may be from just after a job.
 
     Source: nvml.h (no getter of locked clocks); nvidia-smi -q of idle H100, H200 (345 MHz), B200 and GB200 (120 MHz).
     """

@@ -147,7 +147,7 @@ def test_a_lead_is_not_milder_than_what_follows_directly(findings: list[Finding]
             assert all(findings[index].status is not Status.FAIL for index in incident.follows)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=[f"{rule.lead} {rule.near}" for rule in RULES])
+@pytest.mark.parametrize("rule", RULES, ids=[f"{n} {rule.lead}" for n, rule in enumerate(RULES)])
 def test_every_rule_is_about_checks_that_exist(rule: Rule) -> None:
     """A pattern that no check id matches is dead; its text is the middle of a sentence."""
     ids = check_ids(ProfileSet())
