@@ -162,7 +162,7 @@ class Conversation:
         if not self.decoder.hello:
             raise self._blame(status, late)
         if not self.decoder.ended and not self.fault:
-            self.fault = f"no end within {late:.3g} s" if late else "ended before its end"
+            self.fault = f"did not end within {late:.3g} s" if late else "ended before its end"
         return self.decoder
 
     def _blame(self, status: int | None, late: float) -> TransportError:

@@ -53,7 +53,7 @@ class Outcome:
         if not decoder.ended:
             owed = request.awaited() - Counter(answer.kind for answer in decoder.answers)
             answers += [
-                Answer(kind, "failed", 0.0, f"the node's stream {talk.fault} before this answer", "", b"")
+                Answer(kind, "failed", 0.0, f"the node's stream: {talk.fault}, before this answer", "", b"")
                 for kind in owed.elements()
             ]
         return cls(target, tuple(answers), decoder.hello, decoder.usage, talk.fault, None, seconds)

@@ -104,14 +104,7 @@ def _session(
         limit = clock.step("waiting for the SSH server")
         transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = limit
         _prefer(transport, keys)
-        try:
-            transport.start_client(timeout=limit)
-        except paramiko.SSHException as error:
-            if "banner" in str(error) or "Timeout" in str(error):
-                raise TransportError(
-                    f"something accepts connections but does not speak SSH within {limit:.3g} s"
-                ) from error
-            raise
+        _shake_hands(transport, limit)
         _check_host_key(transport.get_remote_server_key(), keys, config)
         authenticate(transport, config, target, clock)
         channel = transport.open_session(timeout=clock.step("opening a session"))
@@ -126,6 +119,22 @@ def _session(
     finally:
         _hang_up(sock)  # first: then closing does not wait for the node, and the transport's thread ends at once
         transport.close()
+
+
+def _shake_hands(transport: paramiko.Transport, limit: float) -> None:
+    began = time.monotonic()
+    silence = f"something accepts connections but does not speak SSH within {limit:.3g} s"
+    try:
+        transport.start_client(timeout=limit)
+    except (paramiko.SSHException, EOFError) as error:
+        closed = isinstance(error, EOFError) or "banner" in str(error)
+        if closed and time.monotonic() - began < limit / 2:
+            raise TransportError("the SSH server closes the connection at once") from error
+        if closed or "Timeout" in str(error):
+            raise TransportError(silence) from error
+        raise
+    if not transport.initial_kex_done:  # paramiko comes back from its own time limit without a word
+        raise TransportError(silence)
 
 
 def _hang_up(sock: socket.socket) -> None:

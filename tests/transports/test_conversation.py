@@ -129,7 +129,7 @@ def test_silence_ends_with_the_deadline(script: str) -> None:
         told = play(script, 0.5).fault
     except TransportError as error:
         told = str(error)
-    assert told == ("no end within 0.5 s" if script.startswith(HELLO) else "no answer in 0.5 s")
+    assert told == ("did not end within 0.5 s" if script.startswith(HELLO) else "no answer in 0.5 s")
     assert time.monotonic() - began < 3
 
 
