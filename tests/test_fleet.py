@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console
 
 from hwcheck.facts import NODE, Fact, Origin, Snapshot, Subject, gpu_at
 from hwcheck.findings import Finding, NodeVerdict, Status
-from hwcheck.fleet import FOLDS, Fleet
+from hwcheck.fleet import FLEET, FOLDS, Fleet
+from hwcheck.report.text import Summary, render_summary
 
 RACK = "aa000001-0000-4000-8000-000000000001"
 
@@ -97,3 +101,18 @@ def test_a_clock_that_is_off_is_named() -> None:
         snapshot.put(NODE, "time.skew.slack", Fact(0.004, Origin("test", line=number)))
     (finding,) = answers(*nodes)["time.fleet_skew"]
     assert (finding.status, "t3: +0.2" in finding.message) == (Status.WARN, True)
+
+
+def test_what_is_said_of_the_fleet_counts_as_no_node() -> None:
+    """Two nodes are two nodes; a fleet that fails is listed all the same."""
+    bad = Finding("driver.domain_set", NODE, Status.FAIL, "two drivers")
+    summary = Summary()
+    for verdict in (
+        *(NodeVerdict(name, "gb200", "name", []) for name in "ab"),
+        NodeVerdict(FLEET, FLEET, "none", [bad]),
+    ):
+        summary.add(verdict)
+    said = io.StringIO()
+    render_summary(summary, Console(file=said, width=80))
+    assert "2 nodes: 2 pass" in said.getvalue()
+    assert "FAIL     fleet  driver.domain_set" in said.getvalue()

@@ -8,6 +8,7 @@ colour never says anything that no word says.
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hwcheck.findings import Finding, Incident, NodeVerdict, Status
+from hwcheck.fleet import FLEET
 from hwcheck.report.entries import STYLES, headline, write_entries, write_gap, write_row
 from hwcheck.report.fold import fold, fold_gaps, why_skipped
 from hwcheck.report.sheet import Sheet, terminal, visible
@@ -26,6 +28,8 @@ _CONFIDENCE = {
     "given": "as given on the command line",
 }
 _FEW = 50
+_READ = 200
+"""A live node has some 60 sources: the JSON report names them all."""
 
 
 def print_run(verdicts: Iterable[NodeVerdict], *, strict: bool) -> None:
@@ -105,7 +109,7 @@ def _verdict(sheet: Sheet, verdict: NodeVerdict, *, strict: bool) -> None:
     sheet.text(counts + (" (strict: warnings count)" if word != verdict.verdict else ""), indent=9)
     read = [finding.message for finding in verdict.findings if finding.check == "evidence.read"]
     if read:
-        sheet.text(Text(visible(read[0]), style="dim"), indent=9)
+        sheet.text(Text(textwrap.shorten(visible(read[0]), _READ, placeholder=" …"), style="dim"), indent=9)
     if word == "pass" and not any(map(_tells_of_hardware, verdict.findings)):
         sheet.text("No check of the hardware found what it needs in this evidence: no proof of health.", indent=9)
 
@@ -120,6 +124,8 @@ def _word(verdict: NodeVerdict, *, strict: bool) -> str:
 
 
 def _platform(verdict: NodeVerdict) -> str:
+    if verdict.platform == FLEET:
+        return "its nodes compared with each other"
     if verdict.confidence == "none":
         return "platform not recognised"
     return f"{visible(verdict.platform)}, {_CONFIDENCE.get(verdict.confidence, visible(verdict.confidence))}"
@@ -260,14 +266,16 @@ class Summary:
         self._strict = strict
         self.nodes: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
+        self.unfit = 0
         self.lines: list[tuple[str, str, str]] = []
 
     def add(self, verdict: NodeVerdict) -> None:
         """Take a node in."""
         word = _word(verdict, strict=self._strict)
-        self.nodes[word] += 1
+        self.nodes[word] += verdict.platform != FLEET
         failed = {finding.check for finding in _of(verdict.findings, Status.FAIL) if finding.counts}
         self.failed.update(sorted(failed))
+        self.unfit += word != "pass"
         if word != "pass" and len(self.lines) < _FEW:
             self.lines.append((word, verdict.node or "unnamed node", _main_check(verdict)))
 
@@ -281,7 +289,7 @@ def render_summary(summary: Summary, console: Console) -> None:
     for word, node, check in summary.lines:
         line = Text(visible(node), style="bold").append(f"  {visible(check)}", style="not bold")
         sheet.row(Text(word.upper(), style=STYLES[word]), line, 2, 9)
-    rest = total - summary.nodes["pass"] - len(summary.lines)
+    rest = summary.unfit - len(summary.lines)
     if rest > 0:
         sheet.text(f"and {rest} more", indent=2)
     common = [(check, count) for check, count in summary.failed.most_common(5) if count > 1]
