@@ -16,6 +16,7 @@ from hwcheck import __version__
 from hwcheck.cli import check as check_verb
 from hwcheck.cli import collect as collect_verb
 from hwcheck.cli import explain as explain_verb
+from hwcheck.cli import lab as lab_verb
 from hwcheck.errors import HwcheckError
 
 USAGE = 2
@@ -60,4 +61,5 @@ def build_parser() -> argparse.ArgumentParser:
     check_verb.add_parser(verbs)
     collect_verb.add_parser(verbs)
     explain_verb.add_parser(verbs)
+    lab_verb.add_parser(verbs)
     return parser

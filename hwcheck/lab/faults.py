@@ -1,12 +1,13 @@
 """
 Named faults: what can be wrong with a lab node, and what hwcheck should make of it.
 
-A fault is a function on the machine's model; everything that shows it follows from the model. ``NAME`` breaks a part of the
-fault's choosing, ``NAME:N`` the GPU, adapter or socket with number N. The docstring's first line says what is wrong.
+A fault is a function on the machine's model; everything that shows it follows from the model. ``NAME`` breaks a part of
+the fault's choosing, ``NAME:N`` the GPU, adapter or socket with number N. The docstring's first line says what it is.
 """
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -98,7 +99,7 @@ def catalogue() -> dict[str, Fault]:
     return FAULTS
 
 
-class UnknownFault(Exception):
+class UnknownFaultError(Exception):
     """No such fault, or not on this platform; the text says what there is."""
 
 
@@ -111,18 +112,19 @@ def find(name: str, platform: str = "") -> tuple[Fault, int]:
         platform: where it shall be; "" for any.
 
     Raises:
-        UnknownFault: no such fault, no such number, or not on this platform.
+        UnknownFaultError: no such fault, no such number, or not on this platform.
     """
     word, _, number = name.partition(":")
     known = catalogue()
     if word not in known:
-        near = [one for one in known if word and (word in one or one in word)]
-        raise UnknownFault(f"no such fault: {word}; {'near it: ' + ', '.join(near) if near else 'see hwcheck lab faults'}")
+        near = difflib.get_close_matches(word, known, 3, 0.5)
+        hint = f"near it: {', '.join(near)}" if near else "hwcheck lab faults lists them"
+        raise UnknownFaultError(f"no such fault: {word}; {hint}")
     found = known[word]
     if platform and platform not in found.platforms:
-        raise UnknownFault(f"{word} does not exist on {platform}, only on {', '.join(found.platforms)}")
+        raise UnknownFaultError(f"{word} does not exist on {platform}, only on {', '.join(found.platforms)}")
     if number and not (number.isdigit() and int(number) < 64):
-        raise UnknownFault(f"{name}: the number of a part stands after the colon, as in {word}:3")
+        raise UnknownFaultError(f"{name}: the number of a part stands after the colon, as in {word}:3")
     return found, int(number) if number else found.part
 
 
@@ -131,11 +133,11 @@ def inject(machine: Machine, names: list[str]) -> None:
     Break a machine.
 
     Raises:
-        UnknownFault: see :func:`find`; also for a part that the machine does not have.
+        UnknownFaultError: see :func:`find`; also for a part that the machine does not have.
     """
     for name in names:
         found, part = find(name, machine.platform)
         try:
             found.apply(machine, part)
         except IndexError:
-            raise UnknownFault(f"{name}: {machine.platform} has no part with number {part}") from None
+            raise UnknownFaultError(f"{name}: {machine.platform} has no part with number {part}") from None

@@ -32,7 +32,8 @@ def library_mismatch(machine: Machine, part: int) -> None:
     machine.kernel.module_files = dict.fromkeys(machine.kernel.module_files, _NEWER)
     machine.nvml_faults["faults/nvmlInit_v2"] = "NVML_ERROR_LIB_RM_VERSION_MISMATCH"
     machine.say(
-        f"NVRM: API mismatch: the client 'nvidia-smi' (pid 4711)\n has the version {_NEWER}, but this kernel module has the version {machine.driver}."
+        f"NVRM: API mismatch: the client 'nvidia-smi' (pid 4711)\n has the version {_NEWER}, "
+        f"but this kernel module has the version {machine.driver}."
     )
 
 

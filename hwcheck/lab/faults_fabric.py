@@ -30,7 +30,13 @@ def nvlink_errors(machine: Machine, part: int) -> None:
 def nvlink_fatal(machine: Machine, part: int) -> None:
     """A fatal error of an NVLink (Xid 74), and the link stays down."""
     gpu = machine.gpus[part]
-    xid(machine, gpu, 74, "pid='<unknown>', name=<unknown>, NVLink: fatal error detected on link 5(0x0, 0x0, 0x80000, 0x0, 0x0, 0x0, 0x0)")
+    xid(
+        machine,
+        gpu,
+        74,
+        "pid='<unknown>', name=<unknown>, NVLink: fatal error detected on link 5"
+        "(0x0, 0x0, 0x80000, 0x0, 0x0, 0x0, 0x0)",
+    )
     gpu.state["nvlink_states"] = [int(link != 5) for link in range(len(gpu.state["nvlink_states"]))]
 
 
@@ -66,7 +72,9 @@ def switch_fatal(machine: Machine, part: int) -> None:
     """An NVSwitch reports a fatal error (SXid 20034)."""
     address = [a for a, f in machine.functions.items() if f.kind == "068000"][part]
     machine.say(f"nvidia-nvswitch{part}: SXid (PCI:{address}): 20034, Fatal, Link 30 LTSSM Fault Up")
-    machine.say(f"nvidia-nvswitch{part}: SXid (PCI:{address}): 20034, Severity 1 Engine instance 30 Sub-engine instance 00")
+    machine.say(
+        f"nvidia-nvswitch{part}: SXid (PCI:{address}): 20034, Severity 1 Engine instance 30 Sub-engine instance 00"
+    )
 
 
 @fault("fabric.health", on=TRAYS, part=1)

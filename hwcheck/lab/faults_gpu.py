@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hwcheck.lab.devices import Gpu
 from hwcheck.lab.faults import fault
-from hwcheck.lab.machine import Gpu, Machine, Process
+from hwcheck.lab.machine import Machine, Process
 
 _HW_SLOWDOWN, _HW_THERMAL, _BRAKE, _SW_THERMAL = 0x8, 0x40, 0x80, 0x20
 
@@ -50,7 +51,13 @@ def gpu_needs_reset(machine: Machine, part: int) -> None:
 def gsp_timeout(machine: Machine, part: int) -> None:
     """The GPU's firmware stops answering (Xid 119)."""
     gpu = machine.gpus[part]
-    xid(machine, gpu, 119, "pid=4711, name=python3, Timeout after 6s of waiting for RPC response from GPU1 GSP! Expected function 76 (GSP_RM_CONTROL) (0x20800a4c 0x4).")
+    xid(
+        machine,
+        gpu,
+        119,
+        "pid=4711, name=python3, Timeout after 6s of waiting for RPC response from GPU1 GSP! "
+        "Expected function 76 (GSP_RM_CONTROL) (0x20800a4c 0x4).",
+    )
     gpu.state["recovery_action"] = 1
     xid(machine, gpu, 154, "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)")
 

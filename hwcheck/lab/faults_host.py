@@ -92,7 +92,8 @@ def mount_missing(machine: Machine, part: int) -> None:
     """A file system that /etc/fstab demands is not mounted."""
     del part
     machine.files["/etc/fstab"] = (
-        "/dev/nvme0n1p2 / ext4 defaults 0 1\n/dev/nvme0n1p1 /boot/efi vfat defaults 0 2\n/dev/nvme0n1p3 /scratch xfs defaults 0 2\n"
+        "/dev/nvme0n1p2 / ext4 defaults 0 1\n/dev/nvme0n1p1 /boot/efi vfat defaults 0 2\n"
+        "/dev/nvme0n1p3 /scratch xfs defaults 0 2\n"
         "/dev/md0 /data xfs defaults 0 2\n"
     )
 

@@ -28,7 +28,9 @@ def arguments_lost(machine: Machine, part: int) -> None:
     """The boot loader's entry has lost the arguments of this boot."""
     del part
     words = machine.kernel.next_arguments.split()
-    machine.kernel.next_arguments = " ".join(word for word in words if "iommu" not in word and "init_on_alloc" not in word)
+    machine.kernel.next_arguments = " ".join(
+        word for word in words if "iommu" not in word and "init_on_alloc" not in word
+    )
 
 
 @fault("kernel.crash", "kernel.taint")

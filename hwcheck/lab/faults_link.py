@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hwcheck.lab.devices import DOWNSTREAM, REDIRECTING
 from hwcheck.lab.faults import HGX, INFINIBAND, ROCE, X86, fault
-from hwcheck.lab.machine import DOWNSTREAM, REDIRECTING, Machine
+from hwcheck.lab.machine import Machine
 from hwcheck.lab.platforms import boot_up
 
 _GEN3 = 3
@@ -48,7 +49,9 @@ def acs_on(machine: Machine, part: int) -> None:
 def aspm_on(machine: Machine, part: int) -> None:
     """ASPM L1 is on at the link of an adapter, and the kernel may change it."""
     kernel, word = machine.kernel, " pcie_aspm.policy=performance"
-    kernel.arguments, kernel.next_arguments = (text.replace(word, "") for text in (kernel.arguments, kernel.next_arguments))
+    kernel.arguments, kernel.next_arguments = (
+        text.replace(word, "") for text in (kernel.arguments, kernel.next_arguments)
+    )
     boot_up(machine)
     _sleep(machine, part)
 
@@ -77,7 +80,10 @@ def pcie_corrected_errors(machine: Machine, part: int) -> None:
     """The link of a GPU corrects errors all the time."""
     gpu = machine.gpus[part]
     for number in range(600):
-        machine.say(f"nvidia {gpu.address}: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Receiver ID)", 90_000.0 + 9 * number)
+        machine.say(
+            f"nvidia {gpu.address}: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Receiver ID)",
+            90_000.0 + 9 * number,
+        )
     machine.functions[gpu.address].counted = {"BadTLP": 48_000, "RxErr": 9_100}
     gpu.state["pcie_replays"] = 57_100
 

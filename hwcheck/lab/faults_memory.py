@@ -57,7 +57,9 @@ def ecc_off(machine: Machine, part: int) -> None:
 def dimm_uncorrected(machine: Machine, part: int) -> None:
     """A memory controller of the host counted uncorrectable errors."""
     machine.edac[part] = (3, 2)
-    machine.say(f"EDAC MC{part}: 2 UE memory read error on CPU_SrcID#{part}_MC#0_Chan#0_DIMM#0 (channel:0 slot:0 page:0x1234)")
+    machine.say(
+        f"EDAC MC{part}: 2 UE memory read error on CPU_SrcID#{part}_MC#0_Chan#0_DIMM#0 (channel:0 slot:0 page:0x1234)"
+    )
 
 
 @fault("memory.corrected", part=0)

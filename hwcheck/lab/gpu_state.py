@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hwcheck.lab.machine import Gpu, Machine
+from hwcheck.lab.devices import Gpu
+from hwcheck.lab.machine import Machine
 
 
 def nvml_state(machine: Machine) -> dict[str, Any]:

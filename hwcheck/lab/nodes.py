@@ -2,8 +2,9 @@
 Lab nodes on disk: made, broken, mended, rebooted, taken away. Nothing outside their folder is touched.
 
 A node is a folder: ``root/`` (its files), ``bin/`` (its tools), ``lib/`` (its libnvidia-ml, where there is a compiler),
-``nvml/`` (state of that library) and ``state.json``. Whoever serves nodes in another form (own mounts, own sshd) starts from
-the same folders: :func:`load` gives the node, :meth:`Node.machine` its model, :func:`hwcheck.lab.tree.render` its files.
+``nvml/`` (state of that library) and ``state.json``. Whoever serves nodes in another form (own mounts, own sshd) starts
+from the same folders: :func:`load` gives the node, :meth:`Node.machine` its model, :func:`hwcheck.lab.tree.render` its
+files.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from hwcheck.errors import UsageError
 from hwcheck.lab import persistent, shims, tree
-from hwcheck.lab.faults import UnknownFault, find, inject
+from hwcheck.lab.faults import UnknownFaultError, find, inject
 from hwcheck.lab.gpu_state import nvml_state
 from hwcheck.lab.machine import Machine
 from hwcheck.lab.nvml.attributes import write_state
@@ -103,7 +104,9 @@ def up(home: Path, name: str, platform: str, faults: list[str]) -> tuple[Node, s
         raise UsageError(f"the lab has no platform {platform}; it has {', '.join(PLATFORMS)}")
     node = Node(home / name, platform, list(faults))
     if node.folder.exists():
-        raise UsageError(f"{name} is there already; hwcheck lab down {name} takes it away, --name PREFIX gives another name")
+        raise UsageError(
+            f"{name} is there already; hwcheck lab down {name} takes it away, --name PREFIX gives another name"
+        )
     machine = _broken(node)
     try:
         node.folder.mkdir(parents=True, mode=0o700)
@@ -112,14 +115,16 @@ def up(home: Path, name: str, platform: str, faults: list[str]) -> tuple[Node, s
         tree.write(node.root, tree.render(machine))
         _tools(node, machine)
     except OSError as error:
-        raise UsageError(f"the lab cannot be written to {home}: {error.strerror}; --dir names another folder") from error
+        raise UsageError(
+            f"the lab cannot be written to {home}: {error.strerror}; --dir names another folder"
+        ) from error
     return node, lacks
 
 
 def _broken(node: Node) -> Machine:
     try:
         return node.machine()
-    except UnknownFault as error:
+    except UnknownFaultError as error:
         raise UsageError(str(error)) from error
 
 
@@ -212,8 +217,7 @@ def mend(node: Node) -> list[str]:
     """Make a node healthy again, files and all; what was written to it is lost. Returns the faults that it had."""
     had, node.faults = node.faults, []
     machine = node.machine()
-    shutil.rmtree(node.root, ignore_errors=True)
-    tree.write(node.root, tree.render(machine))
+    tree.restore(node.root, tree.render(machine))
     _tools(node, machine)
     node.save()
     return had

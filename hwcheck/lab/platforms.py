@@ -1,8 +1,8 @@
 """
 Healthy machines of the platforms that the lab knows, made from ``data/<platform>.yaml``.
 
-Every identifier (serial numbers, UUIDs, GUIDs, addresses) is made up from the node's name, the same each time. What is the
-same on all platforms stands here: places on the bus, services, processes, parameters; figures stand in the YAML files.
+Every identifier (serial numbers, UUIDs, GUIDs, addresses) is made up from the node's name, the same each time. What is
+the same on all platforms stands here: services, processes, parameters; figures stand in the YAML files.
 """
 
 from __future__ import annotations
@@ -15,23 +15,9 @@ from typing import Any
 
 import yaml
 
-from hwcheck.lab.machine import (
-    DOWNSTREAM,
-    ROOT_PORT,
-    UPSTREAM,
-    Clock,
-    Drive,
-    Function,
-    Gpu,
-    Imex,
-    Kernel,
-    Machine,
-    Mount,
-    Nic,
-    Process,
-    Processor,
-    Service,
-)  # fmt: skip
+from hwcheck.lab import bus
+from hwcheck.lab.devices import Drive, Function, Gpu, Nic
+from hwcheck.lab.machine import Clock, Imex, Kernel, Machine, Mount, Process, Processor, Service
 
 PLATFORMS = ("hgx-h200", "hgx-h100", "hgx-b200", "gb200")
 LINKS = 18
@@ -100,7 +86,7 @@ def build(platform: str, name: str, boot: int = 0) -> Machine:
     processor = Processor(**told["processor"])
     functions: dict[str, Function] = {}
     tray = told["layout"] == "tray"
-    places = _tray(told, functions) if tray else _hgx(told, functions)
+    places = (bus.tray if tray else bus.hgx)(told, functions)
     machine = Machine(
         name=name, platform=platform, product=told["product"], arch=told["arch"],
         boot_id=_uuid(f"{seed} boot {boot}"), uptime=_UPTIME, driver=told["driver"], cuda=told["cuda"],
@@ -149,7 +135,8 @@ def _uuid(text: str) -> str:
 def _gpu(index: int, address: str, told: dict[str, Any], seed: str) -> Gpu:
     """Fill in what NVML knows of a GPU that idles after a start without errors."""
     state: dict[str, Any] = {
-        "minor": index, "uuid": "GPU-" + _uuid(f"{seed} gpu {index}"), "serial": f"16{int(seed[:9], 16) % 10**10:010d}{index}",
+        "minor": index, "uuid": "GPU-" + _uuid(f"{seed} gpu {index}"),
+        "serial": f"16{int(seed[:9], 16) % 10**10:010d}{index}",
         "module_id": index + 1, "gsp_firmware": told["driver"], "persistence": 1, "virtualization_mode": 0,
         "compute_mode": 0, "mig_mode": 0, "mig_pending": 0, "performance_state": 0, "utilization": 0,
         "recovery_action": 0, "reset_required": 0, "drain_recommended": 0, "memory_used": 0, "ecc_mode": 1,
@@ -177,81 +164,8 @@ _HOPPER_ERRORS = ("nvlink_replay", "nvlink_recovery", "nvlink_crc")
 _BLACKWELL_ERRORS = ("nvlink_rx_errors", "nvlink_recovery_ok", "nvlink_recovery_failed", "nvlink_effective_errors")
 
 
-def _hgx(told: dict[str, Any], functions: dict[str, Function]) -> list[str]:
-    """Put a GPU and an adapter below a switch of its own for each bus; NVSwitches and a drive on ports of their own."""
-    places = []
-    half = len(told["buses"]) // 2
-    for index, bus in enumerate(told["buses"]):
-        numa = int(index >= half)
-        root, up = f"0000:{bus - 3:02x}:01.0", f"0000:{bus - 2:02x}:00.0"
-        _port(functions, root, "8086:352a", "", ROOT_PORT, numa)
-        _port(functions, up, "1000:c030", root, UPSTREAM, numa)
-        for slot, below in enumerate((f"0000:{bus:02x}:00.0", f"0000:{bus + 1:02x}:00.0")):
-            down = f"0000:{bus - 1:02x}:{slot:02x}.0"
-            _port(functions, down, "1000:c030", up, DOWNSTREAM, numa)
-            functions[below] = _gpu_function(told, down, numa) if not slot else _nic_function(down, numa)
-        places.append(f"0000:{bus:02x}:00.0")
-    for index in range(told["switches"]):
-        root = f"0000:02:{index + 1:02x}.0"
-        _port(functions, root, "8086:352a", "", ROOT_PORT, 0)
-        functions[f"0000:{index + 5:02x}:00.0"] = Function(
-            "", "068000", told["switch_ids"], root, "10de:1796", "nvidia-nvswitch" if not told.get("nvlink5") else "",
-            width=2, width_max=2, speed=4, speed_max=4,
-        )  # fmt: skip
-    _drive(functions, "0000:70:01.0", "0000:71:00.0", "8086:352a")
-    return _named(functions, places)
-
-
-def _tray(told: dict[str, Any], functions: dict[str, Function]) -> list[str]:
-    """Put each GPU and each adapter on a root port in a PCI domain of its own, as Grace does."""
-    places = []
-    for index, domain in enumerate(told["buses"]):
-        root, below = f"{domain:04x}:00:00.0", f"{domain:04x}:01:00.0"
-        _port(functions, root, "10de:22b8", "", ROOT_PORT, index // 2)
-        functions[below] = _gpu_function(told, root, index // 2)
-        places.append(below)
-    for index, domain in enumerate(told["nic_domains"]):
-        root = f"{domain:04x}:00:00.0"
-        _port(functions, root, "10de:22b1", "", ROOT_PORT, index // 2)
-        functions[f"{domain:04x}:03:00.0"] = _nic_function(root, index // 2)
-    _drive(functions, "0004:00:00.0", "0004:01:00.0", "10de:22b1")
-    return _named(functions, places)
-
-
-def _named(functions: dict[str, Function], places: list[str]) -> list[str]:
-    for address, function in functions.items():
-        function.address = address
-    return places
-
-
-def _port(functions: dict[str, Function], address: str, ids: str, above: str, port: int, numa: int) -> None:
-    acs = None if port == UPSTREAM else 0
-    functions[address] = Function(address, "060400", ids, above, ids, "pcieport", port, numa, acs=acs)
-
-
-def _gpu_function(told: dict[str, Any], above: str, numa: int) -> Function:
-    device, subsystem = (int(told["gpu"][key], 16) for key in ("pci_device_id", "pci_subsystem_id"))
-    return Function(
-        "", "030200", f"10de:{device >> 16:04x}", above, f"10de:{subsystem >> 16:04x}", "nvidia", numa=numa,
-        aspm_possible=0, group_type="identity",
-    )  # fmt: skip
-
-
-def _nic_function(above: str, numa: int) -> Function:
-    return Function("", "020700", "15b3:1021", above, "15b3:0041", "mlx5_core", numa=numa, group_type="identity")
-
-
-def _drive(functions: dict[str, Function], root: str, address: str, ids: str) -> None:
-    _port(functions, root, ids, "", ROOT_PORT, 0)
-    functions[root].width = functions[root].width_max = 4
-    functions[address] = Function(
-        "", "010802", "144d:a80a", root, "144d:a801", "nvme", width=4, width_max=4, speed=4, speed_max=4, read_request=512,
-        group_type="identity",
-    )  # fmt: skip
-
-
 def _nics(told: dict[str, Any], functions: dict[str, Function], seed: str) -> list[Nic]:
-    nics = []
+    nics: list[Nic] = []
     for address in [a for a, f in functions.items() if f.kind == "020700"]:
         index = len(nics)
         nic = Nic(f"mlx5_{index}", address, f"ibs{index}", int(seed[:10], 16) << 20 | index << 4 | 0xA088 << 48)
@@ -276,7 +190,14 @@ def _kernel(told: dict[str, Any], boot: int) -> Kernel:
     ]
     versions = dict.fromkeys(_DRIVER_MODULES, driver) | dict.fromkeys(_KERNEL_MODULES, "")
     return Kernel(
-        release, arguments, arguments, dict(_SYSCTLS), dict(_DROP_INS), versions, dict.fromkeys(("nvidia", "nvidia-uvm"), driver), log
+        release,
+        arguments,
+        arguments,
+        dict(_SYSCTLS),
+        dict(_DROP_INS),
+        versions,
+        dict.fromkeys(("nvidia", "nvidia-uvm"), driver),
+        log,
     )
 
 

@@ -1,8 +1,8 @@
 """
 Tools on PATH of a lab node, as small shell scripts that print from the node's own state.
 
-Each prints a text that stands behind it in the script; nothing else of the machine is asked. What a source does not spawn
-is here only where people type it on a node: nvidia-smi, dmesg, lspci, ibstat.
+Each prints a text that stands behind it in the script; nothing else of the machine is asked. What no source spawns is
+here only where people type it on a node: dmesg, lspci, ibstat.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def shims(machine: Machine) -> dict[str, str]:
         "uname": f'#!/bin/sh\n[ "$*" != -r ] || exec echo {machine.kernel.release}\nexec /usr/bin/uname "$@"\n',
         "hostname": script(machine.name),
         "dcb": _dcb(machine),
-        "lspci": script("\n".join(f"{address} Class {f.kind[:4]}: {f.ids}" for address, f in machine.functions.items())),
+        "lspci": script("\n".join(f"{at} Class {f.kind[:4]}: {f.ids}" for at, f in machine.functions.items())),
         "ibstat": script(_ibstat(machine)),
         "ibdev2netdev": script("\n".join(
             f"{nic.name} port 1 ==> {nic.netdev} ({'Up' if nic.up else 'Down'})" for nic in machine.nics
@@ -57,8 +57,8 @@ def shims(machine: Machine) -> dict[str, str]:
 
 _WORDS = {
     "NVML_ERROR_DRIVER_NOT_LOADED": (9, (
-        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA "
-        "driver is installed and running."
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
+        "NVIDIA driver is installed and running."
     )),
     "NVML_ERROR_LIB_RM_VERSION_MISMATCH": (18, "Failed to initialize NVML: Driver/library version mismatch"),
 }  # fmt: skip
@@ -70,7 +70,8 @@ def _smi(machine: Machine) -> str:
     lost = next((gpu for gpu in machine.gpus if f"gpu{gpu.index}/lost" in machine.nvml_faults), None)
     if lost is not None:
         status = 15
-        text = f"Unable to determine the device handle for GPU{lost.index}: {lost.bus_id}: GPU is lost.  Reboot the system to recover this GPU"
+        text = f"Unable to determine the device handle for GPU{lost.index}: {lost.bus_id}: "
+        text += "GPU is lost.  Reboot the system to recover this GPU"
     text = text or smi.query_xml(machine)
     return script(text, '"-q -x" | "-x -q"', status, other="the lab's nvidia-smi knows -q -x only")
 
@@ -91,7 +92,7 @@ def _systemctl(machine: Machine) -> str:
             f"Result={unit.result}\nFragmentPath=/usr/lib/systemd/system/{name}.service\nDropInPaths={drop_ins}\n"
             f"NeedDaemonReload=no\nLimitMEMLOCK={limit}\nLimitNOFILE=1048576\nNUMAPolicy=n/a\nNUMAMask=\nCPUAffinity=\n"
         )
-    return script("\n".join(blocks), '"show "*', other="the lab's systemctl knows show only")
+    return script("\n".join(blocks), "show*", other="the lab's systemctl knows show only")
 
 
 def _chronyc(machine: Machine) -> str:
@@ -103,7 +104,8 @@ def _chronyc(machine: Machine) -> str:
     name = clock.servers[0] if synchronised else ""
     tracking = (
         f"{clock.reference if synchronised else '00000000'},{name},{clock.stratum if synchronised else 0},1780304102.1,"
-        f"{clock.offset:.9f},{clock.offset / 2:.9f},0.000003000,-1.500,0.001,0.020,0.000400000,0.000200000,64.4,{clock.leap}"
+        f"{clock.offset:.9f},{clock.offset / 2:.9f},0.000003000,-1.500,0.001,0.020,0.000400000,0.000200000,64.4,"
+        f"{clock.leap}"
     )
     rows = "\n".join(
         f"^,{'*' if synchronised and not number else '+' if synchronised else '?'},{server},2,6,"
@@ -113,7 +115,7 @@ def _chronyc(machine: Machine) -> str:
     return (
         '#!/bin/sh\ncase "$*" in\n'
         f"*tracking) cat <<'{_MARK}'\n{tracking}\n{_MARK}\n;;\n*sources) cat <<'{_MARK}'\n{rows}\n{_MARK}\n;;\n"
-        "*) echo \"the lab's chronyc knows tracking and sources only\" >&2; exit 2 ;;\nesac\n"
+        '*) echo "the lab\'s chronyc knows tracking and sources only" >&2; exit 2 ;;\nesac\n'
     )
 
 
@@ -141,7 +143,11 @@ def _dcb(machine: Machine) -> str:
         app = f"dscp-prio {nic.traffic_class >> 2}:3 48:6 " if nic.trust == "dscp" else "ethtype-prio 0:0 "
         for what, text in ((f"pfc show dev {nic.netdev}", pfc), (f"-N app show dev {nic.netdev}", app)):
             cases.append(f"'{what}') cat <<'{_MARK}'\n{text}\n{_MARK}\n;;\n")
-    return '#!/bin/sh\ncase "$*" in\n' + "".join(cases) + "*) echo 'Attribute read: Operation not supported' >&2; exit 1 ;;\nesac\n"
+    return (
+        '#!/bin/sh\ncase "$*" in\n'
+        + "".join(cases)
+        + "*) echo 'Attribute read: Operation not supported' >&2; exit 1 ;;\nesac\n"
+    )
 
 
 def _ibstat(machine: Machine) -> str:
@@ -149,11 +155,14 @@ def _ibstat(machine: Machine) -> str:
     for number, nic in enumerate(machine.nics, 1):
         subnet = nic.up and not nic.ethernet
         blocks.append(
-            f"CA '{nic.name}'\n\tCA type: {nic.hca}\n\tNumber of ports: 1\n\tFirmware version: {nic.firmware}\n\tHardware version: 0\n"
+            f"CA '{nic.name}'\n\tCA type: {nic.hca}\n\tNumber of ports: 1\n\tFirmware version: {nic.firmware}\n"
+            f"\tHardware version: 0\n"
             f"\tNode GUID: 0x{nic.guid:016x}\n\tSystem image GUID: 0x{nic.guid:016x}\n\tPort 1:\n"
-            f"\t\tState: {nic.state.partition(': ')[2].capitalize()}\n\t\tPhysical state: {nic.physical.partition(': ')[2]}\n"
+            f"\t\tState: {nic.state.partition(': ')[2].capitalize()}\n"
+            f"\t\tPhysical state: {nic.physical.partition(': ')[2]}\n"
             f"\t\tRate: {nic.rate if nic.up else 10}\n\t\tBase lid: {0x100 + number if subnet else 0}\n\t\tLMC: 0\n"
-            f"\t\tSM lid: {1 if subnet else 0}\n\t\tCapability mask: 0xa751e848\n\t\tPort GUID: 0x{nic.guid:016x}\n\t\tLink layer: {nic.layer}"
+            f"\t\tSM lid: {1 if subnet else 0}\n\t\tCapability mask: 0xa751e848\n"
+            f"\t\tPort GUID: 0x{nic.guid:016x}\n\t\tLink layer: {nic.layer}"
         )
     return "\n".join(blocks)
 
@@ -175,5 +184,3 @@ def _imex(machine: Machine) -> str:
         lines.append(f"       {number:<8} {cells}")
     lines += ["", f"Domain State: {'UP' if all(ready) else 'DEGRADED'}"]
     return "\n".join(lines)
-
-

@@ -1,17 +1,23 @@
-"""``nvidia-smi -q -x`` of a lab node, from the same state as its NVML: the tags that drivers of branch 580 print."""
+"""
+``nvidia-smi -q -x`` of a lab node, from the same state as its NVML: the tags that drivers of branch 580 print.
+
+Longer than a module should be, because it is one document.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from hwcheck.lab.devices import Gpu
 from hwcheck.lab.gpu_state import attributes
-from hwcheck.lab.machine import Gpu, Machine
+from hwcheck.lab.machine import Machine
 from hwcheck.lab.platforms import figures
 
 NA = "N/A"
 _ARCHITECTURES = {9: "Hopper", 10: "Blackwell"}
 _STATES = ("N/A", "Not Started", "In Progress", "Completed")
 _ACTIONS = ("None", "Reset", "Reboot", "Drain P2P", "Drain and Reset")
+_COMPUTE = ("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process")
 _REASONS = {
     "gpu_idle": 0x1, "applications_clocks_setting": 0x2, "sw_power_cap": 0x4, "hw_slowdown": 0x8,
     "hw_thermal_slowdown": 0x40, "hw_power_brake_slowdown": 0x80, "sync_boost": 0x10, "sw_thermal_slowdown": 0x20,
@@ -135,9 +141,11 @@ def _activity(state: Node, printed: Node) -> Node:
             f"clocks_event_reason_{name}": "Active" if mask & bit else "Not Active" for name, bit in _REASONS.items()
         },
         "clocks_event_reasons_counters": {
-            f"clocks_event_reasons_counters_{name}": f"{int(state.get(key, 0)) // 1000} us" for name, key in counters.items()
+            f"clocks_event_reasons_counters_{name}": f"{int(state.get(key, 0)) // 1000} us"
+            for name, key in counters.items()
         },
-        "sparse_operation_mode": printed.get("sparse", "Disabled"), "compute_mode": ("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process")[state["compute_mode"]],
+        "sparse_operation_mode": printed.get("sparse", "Disabled"),
+        "compute_mode": _COMPUTE[state["compute_mode"]],
         "utilization": {
             "gpu_util": f"{state['utilization']} %",
             **{f"{name}_util": "0 %" for name in ("memory", "encoder", "decoder", "jpeg", "ofa")},
@@ -146,7 +154,7 @@ def _activity(state: Node, printed: Node) -> Node:
     }  # fmt: skip
 
 
-def _memory(state: Node, printed: Node) -> Node:
+def _memory(state: Node, _: Node) -> Node:
     total, reserved, used = (_mib(state, f"memory_{name}") for name in ("total", "reserved", "used"))
     return {
         "fb_memory_usage": {
@@ -154,7 +162,8 @@ def _memory(state: Node, printed: Node) -> Node:
             "free": f"{total - reserved - used} MiB",
         },
         "bar1_memory_usage": {
-            "total": f"{_mib(state, 'bar1_total')} MiB", "used": "1 MiB", "free": f"{_mib(state, 'bar1_total') - 1} MiB",
+            "total": f"{_mib(state, 'bar1_total')} MiB", "used": "1 MiB",
+            "free": f"{_mib(state, 'bar1_total') - 1} MiB",
         },
         "cc_protected_memory_usage": {"total": "0 MiB", "used": "0 MiB", "free": "0 MiB"},
         "dram_encryption_mode": {"current_dram_encryption": NA, "pending_dram_encryption": NA},
@@ -183,7 +192,10 @@ def _health(state: Node, printed: Node) -> Node:
         },
         "channel_repair_pending": yes("repair_channel_pending"), "tpc_repair_pending": yes("repair_tpc_pending"),
     } | ({"unrepairable_memory": yes("unrepairable")} if later else {})  # fmt: skip
-    banks = {f"row_remapper_histogram_{name}": f"{count} bank(s)" for name, count in zip(_BANKS, state["remap_banks"], strict=True)}
+    banks = {
+        f"row_remapper_histogram_{name}": f"{count} bank(s)"
+        for name, count in zip(_BANKS, state["remap_banks"], strict=True)
+    }
     retired = {"retired_count": NA, "retired_pagelist": NA}
     inactive = {"remapped_row_corr_inactive": 0, "remapped_row_unc_inactive": 0} if later else {}
     return {
@@ -250,7 +262,8 @@ def _clocks(state: Node, printed: Node) -> Node:
     values = [f"{clock} MHz" for clock in state["supported_sm_clocks"]]
     return {
         "clocks": {
-            "graphics_clock": f"{sm} MHz", "sm_clock": f"{sm} MHz", "mem_clock": f"{memory} MHz", "video_clock": f"{low} MHz",
+            "graphics_clock": f"{sm} MHz", "sm_clock": f"{sm} MHz", "mem_clock": f"{memory} MHz",
+            "video_clock": f"{low} MHz",
         },
         "applications_clocks": pair,
         "default_applications_clocks": pair | {"graphics_clock": f"{state['clock_application_default']} MHz"},
@@ -271,7 +284,14 @@ def _fabric(state: Node, printed: Node) -> Node:
     done = state["fabric_state"] == 3
     healthy = ("N/A", "Healthy", "Unhealthy", "Limited Capacity")[state["fabric_summary"]]
     health = dict.fromkeys(
-        ("bandwidth", "route_recovery_in_progress", "route_unhealthy", "access_timeout_recovery", "incorrect_configuration"), NA
+        (
+            "bandwidth",
+            "route_recovery_in_progress",
+            "route_unhealthy",
+            "access_timeout_recovery",
+            "incorrect_configuration",
+        ),
+        NA,
     ) | printed.get("fabric_health", {})
     if healthy == "Unhealthy" and health["bandwidth"] == "Full":
         health["bandwidth"] = "Degraded"
@@ -284,7 +304,14 @@ def _fabric(state: Node, printed: Node) -> Node:
     if printed.get("later"):
         fabric["health"]["partition_assigned"] = NA
     processes = [
-        {"gpu_instance_id": NA, "compute_instance_id": NA, "pid": pid, "type": "C", "process_name": "python3", "used_memory": NA}
+        {
+            "gpu_instance_id": NA,
+            "compute_instance_id": NA,
+            "pid": pid,
+            "type": "C",
+            "process_name": "python3",
+            "used_memory": NA,
+        }
         for pid in state.get("processes", ())
     ]
     return {

@@ -74,6 +74,30 @@ def _prune(folder: Path, root: Path) -> None:
         folder = folder.parent
 
 
+def restore(root: Path, wanted: Tree) -> None:
+    """Make what lies below a root the same as a tree: what is not in it goes, what differs is written."""
+    for path in sorted(root.rglob("*"), reverse=True):  # what is in a folder before the folder
+        name = "/" + str(path.relative_to(root))
+        if name in wanted or f"{name}/" in wanted:
+            continue
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+        elif not any(path.iterdir()):
+            path.rmdir()
+    write(root, {path: entry for path, entry in wanted.items() if not _is_there(root / path.strip("/"), path, entry)})
+
+
+def _is_there(target: Path, path: str, entry: File | Link) -> bool:
+    try:
+        if isinstance(entry, Link):
+            return str(target.readlink()) == entry.target
+        if path.endswith("/"):
+            return target.is_dir()
+        return not target.is_symlink() and target.read_bytes() == entry.content
+    except OSError:
+        return False
+
+
 def volatile(tree: Tree) -> Tree:
     """Return the part of a tree that a reboot makes anew."""
     return {path: entry for path, entry in tree.items() if path.startswith(VOLATILE)}

@@ -30,16 +30,24 @@ def _identity(machine: Machine, files: Planter) -> None:
     ):  # fmt: skip
         files.put(f"/sys/class/dmi/id/{name}", text)
     files.put("/etc/hostname", machine.name)
-    files.put("/etc/os-release", 'NAME="Ubuntu"\nID=ubuntu\nVERSION_ID="24.04"\nPRETTY_NAME="Ubuntu 24.04.2 LTS (hwcheck lab)"\n')
+    files.put(
+        "/etc/os-release",
+        'NAME="Ubuntu"\nID=ubuntu\nVERSION_ID="24.04"\nPRETTY_NAME="Ubuntu 24.04.2 LTS (hwcheck lab)"\n',
+    )
     files.link("/etc/localtime", "/usr/share/zoneinfo/Etc/UTC")
     processor = machine.processor
     if machine.arch == "x86_64":
         text = (
-            f"processor\t: 0\nvendor_id\t: {processor.vendor}\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: {processor.model}\n"
-            f"microcode\t: {processor.microcode}\nflags\t\t: fpu vme de pse tsc msr pae mce constant_tsc nonstop_tsc avx512f\n"
+            f"processor\t: 0\nvendor_id\t: {processor.vendor}\ncpu family\t: 6\nmodel\t\t: 143\n"
+            f"model name\t: {processor.model}\n"
+            f"microcode\t: {processor.microcode}\nflags\t\t: fpu vme de pse tsc "
+            "msr pae mce constant_tsc nonstop_tsc avx512f\n"
         )
     else:
-        text = "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd sve2\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd4f\n"
+        text = (
+            "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd sve2\nCPU implementer\t: 0x41\n"
+            "CPU architecture: 8\nCPU part\t: 0xd4f\n"
+        )
     files.put("/proc/cpuinfo", text + "\n")
 
 
@@ -67,7 +75,10 @@ def _cpu(machine: Machine, files: Planter) -> None:
         _policy(machine, cpu, files)
         socket = cpu % (processor.sockets * processor.cores) // processor.cores
         here = f"{_CPU}/cpu{cpu}/topology"
-        siblings = [cpu % (processor.sockets * processor.cores) + n * processor.sockets * processor.cores for n in range(processor.threads)]
+        siblings = [
+            cpu % (processor.sockets * processor.cores) + n * processor.sockets * processor.cores
+            for n in range(processor.threads)
+        ]
         files.put(f"{here}/physical_package_id", socket)
         files.put(f"{here}/package_cpus_list", processor.cpus_of(socket))
         files.put(f"{here}/core_siblings_list", processor.cpus_of(socket))
@@ -179,9 +190,16 @@ def _clock(machine: Machine, files: Planter) -> None:
 
 def _process(process: Process, files: Planter) -> None:
     here = f"/proc/{process.pid}"
-    fields = f"{process.pid} ({process.name}) {process.state} {process.parent} " + "0 " * 17 + f"{process.started} " + "0 " * 30
+    fields = (
+        f"{process.pid} ({process.name}) {process.state} {process.parent} "
+        + "0 " * 17
+        + f"{process.started} "
+        + "0 " * 30
+    )
     files.put(f"{here}/stat", fields)
-    files.put(f"{here}/status", f"Name:\t{process.name}\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n")
+    files.put(
+        f"{here}/status", f"Name:\t{process.name}\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n"
+    )
     files.folder(f"{here}/fd")
     for number, device in enumerate(process.devices):
         files.link(f"{here}/fd/{number + 3}", device)

@@ -30,14 +30,17 @@ def _now(machine: Machine, files: Planter) -> None:
     for key, value in kernel.sysctls.items():
         files.put("/proc/sys/" + key.replace(".", "/"), value)
     for name in ("all", "default", "lo"):
-        for leaf, value in (("arp_announce", 0), ("arp_ignore", 0), ("rp_filter", 2)):
-            files.put(f"/proc/sys/net/ipv4/conf/{name}/{leaf}", value)
+        for leaf, number in (("arp_announce", 0), ("arp_ignore", 0), ("rp_filter", 2)):
+            files.put(f"/proc/sys/net/ipv4/conf/{name}/{leaf}", number)
     files.put("/proc/sys/kernel/osrelease", kernel.release)
     files.put("/proc/sys/kernel/tainted", kernel.taint)
     files.put("/proc/sys/kernel/random/boot_id", machine.boot_id)
     files.put("/proc/sys/kernel/hung_task_detect_count", kernel.hung)
     files.put("/proc/uptime", f"{machine.uptime}.52 {machine.uptime * machine.processor.count}.10")
-    records = (f"{4 if 'NVRM: Xid' in text else 6},{number},{int(at * 1e6)},-;{text}\n" for number, (at, text) in enumerate(kernel.log))
+    records = (
+        f"{4 if 'NVRM: Xid' in text else 6},{number},{int(at * 1e6)},-;{text}\n"
+        for number, (at, text) in enumerate(kernel.log)
+    )
     files.put("/dev/kmsg", "".join(records))
 
 
@@ -78,13 +81,12 @@ def _module_files(machine: Machine, files: Planter) -> None:
 
 def module_file(version: str, release: str) -> bytes:
     """Return the smallest ELF file that says these things in its section .modinfo."""
-    info = f"version={version}\0license=Dual MIT/GPL\0vermagic={release} SMP mod_unload modversions \0srcversion=5A1E0000\0".encode()
+    fields = (f"version={version}", "license=Dual MIT/GPL", f"vermagic={release} SMP mod_unload", "srcversion=5A1E0000")
+    info = "".join(f"{field}\0" for field in fields).encode()
     names = b"\0.modinfo\0.shstrtab\0"
     at = 64 + len(info)
     table = at + len(names) + -(at + len(names)) % 8
-    head = struct.pack(
-        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 1, 62, 1, 0, 0, table, 0, 64, 0, 0, 64, 3, 2
-    )
+    head = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 1, 62, 1, 0, 0, table, 0, 64, 0, 0, 64, 3, 2)
     sections = [bytes(64)]
     for name, offset, size in ((1, 64, len(info)), (10, at, len(names))):
         sections.append(struct.pack("<IIQQQQIIQQ", name, 1, 0, 0, offset, size, 0, 0, 1, 0))
@@ -99,7 +101,8 @@ def _next(machine: Machine, files: Planter) -> None:
     files.put(image, "lab\n")
     files.put("/boot/grub/grub.cfg", (
         'set default="0"\n'
-        f"menuentry 'Ubuntu' --class ubuntu {{\n\tlinux\t{image} {arguments}\n\tinitrd\t/boot/initrd.img-{kernel.release}\n}}\n"
+        f"menuentry 'Ubuntu' --class ubuntu {{\n\tlinux\t{image} {arguments}\n"
+        f"\tinitrd\t/boot/initrd.img-{kernel.release}\n}}\n"
     ))  # fmt: skip
     files.put("/etc/default/grub", f'GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX_DEFAULT="{wanted}"\nGRUB_CMDLINE_LINUX=""\n')
     for path, text in kernel.drop_ins.items():
@@ -112,7 +115,10 @@ def _next(machine: Machine, files: Planter) -> None:
 
 def _services(machine: Machine, files: Planter) -> None:
     for name, service in machine.services.items():
-        files.put(f"/usr/lib/systemd/system/{name}.service", f"[Unit]\nDescription={name} of the lab\n[Service]\nExecStart=/usr/sbin/{name}\n")
+        files.put(
+            f"/usr/lib/systemd/system/{name}.service",
+            f"[Unit]\nDescription={name} of the lab\n[Service]\nExecStart=/usr/sbin/{name}\n",
+        )
         if service.pid:
             files.put(f"/sys/fs/cgroup/system.slice/{name}.service/cgroup.procs", service.pid)
             limit = "unlimited" if service.memlock == _UNLIMITED else str(service.memlock)

@@ -4,12 +4,34 @@ from __future__ import annotations
 
 import struct
 
-from hwcheck.lab.machine import Function, Machine
+from hwcheck.lab.devices import Function
+from hwcheck.lab.machine import Machine
 from hwcheck.lab.render import Planter
 
-_SPEEDS = {1: "2.5 GT/s PCIe", 2: "5.0 GT/s PCIe", 3: "8.0 GT/s PCIe", 4: "16.0 GT/s PCIe", 5: "32.0 GT/s PCIe", 6: "64.0 GT/s PCIe"}
+_SPEEDS = {
+    1: "2.5 GT/s PCIe",
+    2: "5.0 GT/s PCIe",
+    3: "8.0 GT/s PCIe",
+    4: "16.0 GT/s PCIe",
+    5: "32.0 GT/s PCIe",
+    6: "64.0 GT/s PCIe",
+}
 _CORRECTABLE = ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout", "NonFatalErr", "CorrIntErr", "HeaderOF")
-_UNCORRECTABLE = ("Undefined", "DLP", "SDES", "TLP", "FCP", "CmpltTO", "CmpltAbrt", "UnxCmplt", "RxOF", "MalfTLP", "ECRC", "UnsupReq", "ACSViol")
+_UNCORRECTABLE = (
+    "Undefined",
+    "DLP",
+    "SDES",
+    "TLP",
+    "FCP",
+    "CmpltTO",
+    "CmpltAbrt",
+    "UnxCmplt",
+    "RxOF",
+    "MalfTLP",
+    "ECRC",
+    "UnsupReq",
+    "ACSViol",
+)
 _BARS = {"0302": ((24, 0), (38, 1), (25, 3)), "02": ((25, 0),), "0108": ((14, 0),), "0680": ((25, 0),)}
 """Class → (log2 of the size, BAR number)."""
 
@@ -23,7 +45,9 @@ def plant(machine: Machine, files: Planter) -> None:
             here = f"/sys/kernel/iommu_groups/{group}"
             files.put(f"{here}/type", function.group_type)
             files.link(f"{here}/devices/{address}", f"../../../../{machine.path_of(address)}")
-            files.link(f"/sys/{machine.path_of(address)}/iommu_group", _up(machine, address) + f"kernel/iommu_groups/{group}")
+            files.link(
+                f"/sys/{machine.path_of(address)}/iommu_group", _up(machine, address) + f"kernel/iommu_groups/{group}"
+            )
             group += 1
     files.put("/sys/module/pcie_aspm/parameters/policy", machine.kernel.aspm_policy)
     if machine.arch == "x86_64":
@@ -43,7 +67,10 @@ def _function(machine: Machine, address: str, function: Function, files: Planter
     ids, subsystem = function.ids.upper(), function.subsystem.upper()
     driver = f"DRIVER={function.driver}\n" if function.driver else ""
     kind = function.kind.lstrip("0")
-    files.put(f"{path}/uevent", f"{driver}PCI_CLASS={kind.upper()}\nPCI_ID={ids}\nPCI_SUBSYS_ID={subsystem}\nPCI_SLOT_NAME={address}\n")
+    files.put(
+        f"{path}/uevent",
+        f"{driver}PCI_CLASS={kind.upper()}\nPCI_ID={ids}\nPCI_SUBSYS_ID={subsystem}\nPCI_SLOT_NAME={address}\n",
+    )
     files.put(f"{path}/config", b"\xff" * 4096 if function.lost else space(function))
     files.put(f"{path}/class", "0x" + function.kind)
     for name, text in zip(("vendor", "device"), function.ids.split(":"), strict=True):
@@ -90,7 +117,13 @@ def _resource(function: Function) -> str:
 
 def hash_of(address: str) -> int:
     """Return a small number that is the same for an address each time."""
-    return sum(int(part, 16) * step for part, step in zip(address.replace(".", ":").split(":"), (97, 31, 7, 1), strict=True)) % 1000
+    return (
+        sum(
+            int(part, 16) * step
+            for part, step in zip(address.replace(".", ":").split(":"), (97, 31, 7, 1), strict=True)
+        )
+        % 1000
+    )
 
 
 def space(function: Function) -> bytes:
@@ -109,7 +142,9 @@ def space(function: Function) -> bytes:
     control = (0x10 if function.relaxed else 0) | _size(function.payload) << 5 | _size(function.read_request) << 12
     able = function.speed_max | function.width_max << 4 | function.aspm_possible << 10
     state = function.speed | function.width << 4
-    struct.pack_into("<BBHIHHIHH", data, 0x60, 0x10, 0, 2 | function.port << 4, 2, control, 0, able, function.aspm, state)
+    struct.pack_into(
+        "<BBHIHHIHH", data, 0x60, 0x10, 0, 2 | function.port << 4, 2, control, 0, able, function.aspm, state
+    )
     following = 0x148 if function.acs is not None else 0
     struct.pack_into("<II", data, 0x100, 0x0001 | 2 << 16 | following << 20, function.errors)
     if function.acs is not None:

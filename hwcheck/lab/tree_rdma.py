@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hwcheck.lab.machine import PRIORITIES, Machine, Nic
+from hwcheck.lab.devices import PRIORITIES, Nic
+from hwcheck.lab.machine import Machine
 from hwcheck.lab.render import Planter
 
 _COUNTERS = (
@@ -24,13 +25,15 @@ _DOWN_RATE = {"InfiniBand": "10 Gb/sec (4X SDR)", "Ethernet": "40 Gb/sec (4X QDR
 def plant(machine: Machine, files: Planter) -> None:
     """Add every adapter."""
     for number, nic in enumerate(machine.nics, 1):
-        _device(machine, nic, number, files)
+        _device(machine, nic, files)
         _port(nic, number, f"/sys/{machine.path_of(nic.address)}/infiniband/{nic.name}/ports/1", files)
         _netdev(machine, nic, files)
-    files.put("/proc/net/route", "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n")
+    files.put(
+        "/proc/net/route", "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
+    )
 
 
-def _device(machine: Machine, nic: Nic, number: int, files: Planter) -> None:
+def _device(machine: Machine, nic: Nic, files: Planter) -> None:
     above = machine.path_of(nic.address)
     here = f"/sys/{above}/infiniband/{nic.name}"
     files.link(f"/sys/class/infiniband/{nic.name}", f"../../{above}/infiniband/{nic.name}")
@@ -95,8 +98,9 @@ def _netdev(machine: Machine, nic: Nic, files: Planter) -> None:
     files.link(f"{here}/device", f"../../../{nic.address}")
     speed = nic.rate * 1000 if nic.up else -1
     for name, text in (
-        ("operstate", "up" if nic.up else "down"), ("mtu", nic.mtu), ("speed", speed), ("type", 1 if nic.ethernet else 32),
-        ("dev_port", 0), ("carrier_changes", 2), ("address", _guid(nic.guid).replace(":", "")[:12]),
+        ("operstate", "up" if nic.up else "down"), ("mtu", nic.mtu), ("speed", speed),
+        ("type", 1 if nic.ethernet else 32), ("dev_port", 0), ("carrier_changes", 2),
+        ("address", _guid(nic.guid).replace(":", "")[:12]),
     ):  # fmt: skip
         files.put(f"{here}/{name}", text)
     if not nic.ethernet:
@@ -108,4 +112,6 @@ def _netdev(machine: Machine, nic: Nic, files: Planter) -> None:
         for priority in range(PRIORITIES):
             files.put(f"{here}/ecn/roce_{end}/enable/{priority}", int(priority in nic.ecn))
     for leaf in ("arp_announce", "arp_ignore", "rp_filter"):
-        files.put(f"/proc/sys/net/ipv4/conf/{nic.netdev}/{leaf}", {"arp_announce": 2, "arp_ignore": 1, "rp_filter": 2}[leaf])
+        files.put(
+            f"/proc/sys/net/ipv4/conf/{nic.netdev}/{leaf}", {"arp_announce": 2, "arp_ignore": 1, "rp_filter": 2}[leaf]
+        )

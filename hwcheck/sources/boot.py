@@ -95,7 +95,7 @@ def _units(context):
 
 
 SOURCES = (
-    Source("boot-loader", "boot.loader", _loader, note="iron"),
+    Source("boot-loader", "boot.loader", _loader, note="lab"),
     Source("sysctl-dropins", "sysctl.dropins", _sysctls, note="iron"),
     Source("module-dropins", "modprobe.dropins", _modules, note="iron"),
     Source("limits-files", "limits.files", _limits, note="iron"),

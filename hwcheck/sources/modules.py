@@ -161,7 +161,7 @@ SOURCES = (
     Source("nvidia-version", "nvidia-version", _driver_version, child=True, deadline=5.0, note="recorded"),
     Source("nvidia-params", "nvidia.params", _driver_parameters, child=True, deadline=5.0, note="recorded"),
     Source("proc-modules", "lsmod", _loaded, note="recorded"),
-    Source("module-versions", "sysfs.module", _versions, note="iron"),
+    Source("module-versions", "sysfs.module", _versions, note="lab"),
     Source("module-files", "module.files", _files),
     Source("module-files-deep", "module.files", _files_deep, tier=DEEP, child=True, deadline=30.0),
     Source("dkms", "dkms.links", _dkms),

@@ -360,7 +360,7 @@ def test_nodes_that_hang_or_die_do_not_hold_up_the_others(tmp_path: Path) -> Non
         assert lab.up(names) == {}
         open_before = descriptors()
         assert read_here(lab, "--timeout", "8") == set(names)
-        assert descriptors() == open_before
+        wait(lambda: descriptors() <= open_before, 5)  # a connection's own thread closes it a moment later
         assert lab.up(["dead"]) == {}
         code, found, seconds = check(lab, "--timeout", "12")
         assert code == 3

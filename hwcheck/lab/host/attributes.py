@@ -9,6 +9,9 @@ The value lies in the node's tree, so that both forms of the lab show the same. 
 * bytes: written where they are written, as in PCI config space;
 * text: anything of one line.
 
+Where anything is taken, and no exception is made, a node has the file itself, writable: each read of an attribute that
+we serve costs four messages, and a node has hundreds. For the same reason only the first eight CPUs refuse governors.
+
 A node's ``attributes.json`` gives single attributes another behaviour: ``{"root/sys/...": {"write": "EPERM"}}``,
 ``{"read": "EIO"}``, ``{"read": "hang"}``: the reader waits and cannot be killed, as with a driver that does not answer;
 ``{"read": "die"}``: the node loses power.
@@ -19,10 +22,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import time
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from pathlib import Path
+
+from hwcheck.lab.host.root import NODE
 
 TABLE, LOG = "attributes.json", "attributes.log"
 HANG, DIE = "hang", "die"
@@ -54,11 +60,13 @@ RULES = (
     Rule("/sys/kernel/mm/transparent_hugepage/enabled", "choice"),
     Rule("/sys/kernel/mm/transparent_hugepage/defrag", "choice"),
     Rule("/sys/kernel/mm/hugepages/*/nr_hugepages", "numbers"),
-    Rule("/sys/devices/system/cpu/cpufreq/policy*/scaling_governor", "word", among="scaling_available_governors"),
-    Rule("/sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference", "word",
+    Rule("/sys/devices/system/cpu/cpufreq/policy[0-7]/scaling_governor", "word", among="scaling_available_governors"),
+    Rule("/sys/devices/system/cpu/cpufreq/policy[0-7]/energy_performance_preference", "word",
          among="energy_performance_available_preferences"),
     Rule("/sys/devices/system/cpu/intel_pstate/no_turbo", "numbers", high=1),
     Rule("/sys/devices/system/clocksource/clocksource0/current_clocksource", "word", among="available_clocksource"),
+    Rule("/sys/devices/system/cpu/cpufreq/policy*/scaling_governor", "text"),
+    Rule("/sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference", "text"),
     Rule("/sys/devices/*/config", "bytes"),
     Rule("/sys/devices/*/power/control", "text"),
     Rule("/sys/devices/*/link/l1_aspm", "numbers", high=1),
@@ -136,6 +144,11 @@ class Attribute:
     def file(self) -> Path:
         """Where the value lies."""
         return self.node.folder / self.path
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the file itself does what the attribute would."""
+        return self.kind in ("bytes", "text") and self.path not in self.node.special()
 
     @property
     def kind(self) -> str:
@@ -239,3 +252,25 @@ def _text(_rule: Rule, _file: Path, _now: str, text: str) -> str:
 
 
 _WRITES = {"choice": _choose, "word": _one_of, "numbers": _numbers, "text": _text}
+
+
+_TOPS = ("proc/sys", "proc/irq", "sys")
+_ATTRIBUTE = re.compile("|".join(translate(rule.pattern) for rule in RULES))
+
+
+def attributes_of(of: Node) -> list[tuple[str, Attribute]]:
+    """Find the attributes of a node: path on the node → attribute."""
+    found: dict[str, Attribute] = {}
+    root = str(of.folder / "root")
+    for top in _TOPS:
+        for base, _, names in os.walk(f"{root}/{top}"):
+            shown = base[len(root) :]
+            for name in names:
+                path = f"{shown}/{name}"
+                if _ATTRIBUTE.match(path):
+                    found[path] = Attribute(of, "root" + path, rule_of(path))
+    for path in of.special():
+        if (of.folder / path).is_file():
+            place = path.removeprefix("root") if path.startswith("root/") else f"{NODE}/{path}"
+            found[place] = Attribute(of, path, rule_of(place))
+    return list(found.items())

@@ -29,7 +29,12 @@ class HostFault:
 HOST_FAULTS = {
     "ssh-silent": HostFault("The node takes connections, and sshd says nothing.", "sshd", "accept", "silent"),
     "ssh-closes": HostFault("sshd closes each connection at once.", "sshd", "accept", "close"),
-    "freezes": HostFault("All processes of the node stop half a second after a login.", "sshd", "accept", "freeze 0.5"),
+    "freezes": HostFault(
+        "Half-way, a plain file of the kernel does not answer: the whole reading stands still.",
+        "root/proc/sys/kernel/tainted",
+        "read",
+        "hang",
+    ),
     "dies": HostFault("The node loses power while it is read.", "root/proc/sys/kernel/tainted", "read", "die"),
     "nvml-uninterruptible": HostFault(
         "NVML waits in the driver, in a sleep that no signal ends.", "nvml/driver_version", "read", "hang"

@@ -15,26 +15,21 @@ import fcntl
 import gc
 import json
 import os
-import re
 import selectors
 import signal
 import socket
 import sys
 from dataclasses import dataclass, field
-from fnmatch import translate
 from pathlib import Path
 from typing import Any
 
 from hwcheck.lab.host import node, syscalls
-from hwcheck.lab.host.attributes import RULES, Attribute, Node, rule_of
+from hwcheck.lab.host.attributes import Attribute, Node, attributes_of
 from hwcheck.lab.host.fuse import FuseServer
-from hwcheck.lab.host.root import NODE
 
 PORT = 2200
 FOLDER = ".host"
 SOCKET, PID, LOCK, WORK = "keeper.socket", "keeper.pid", "keeper.lock", "work"
-_TOPS = ("proc/sys", "proc/irq", "sys")
-_ATTRIBUTE = re.compile("|".join(translate(rule.pattern) for rule in RULES))
 _LINE = 1 << 20
 
 
@@ -191,8 +186,7 @@ class Keeper:
             listener.bind((address, port))
             listener.listen(128)
             attributes = Node(folder)
-            served = {path: self._work / "attributes" / str(self._fuse.add(attribute))
-                      for path, attribute in _attributes(attributes)}  # fmt: skip
+            served = {path: self._file(attribute) for path, attribute in attributes_of(attributes)}
             self._starts += 1
             place = self._work / f"root-{self._starts}"
             place.mkdir()
@@ -205,6 +199,12 @@ class Keeper:
         os.close(answer)
         self._nodes[name] = _Running(name, address, pid, attributes)
         return ready
+
+    def _file(self, attribute: Attribute) -> Path:
+        """Return what is shown where a node has the attribute."""
+        if attribute.is_plain:
+            return attribute.file
+        return self._work / "attributes" / str(self._fuse.add(attribute))
 
     def _become(self, folder: Path, place: Path, served: dict[str, Path], listener: socket.socket, answer: int) -> None:
         """Be the node: close what is the keeper's. Never returns."""
@@ -219,24 +219,6 @@ class Keeper:
             node.run(folder, place, served, listener, answer)
         finally:
             os._exit(1)
-
-
-def _attributes(of: Node) -> list[tuple[str, Attribute]]:
-    """Find the attributes of a node: path on the node → attribute."""
-    found: dict[str, Attribute] = {}
-    root = str(of.folder / "root")
-    for top in _TOPS:
-        for base, _, names in os.walk(f"{root}/{top}"):
-            shown = base[len(root) :]
-            for name in names:
-                path = f"{shown}/{name}"
-                if _ATTRIBUTE.match(path):
-                    found[path] = Attribute(of, "root" + path, rule_of(path))
-    for path in of.special():
-        if (of.folder / path).is_file():
-            place = path.removeprefix("root") if path.startswith("root/") else f"{NODE}/{path}"
-            found[place] = Attribute(of, path, rule_of(place))
-    return list(found.items())
 
 
 def bind_near(door: socket.socket, folder: Path) -> None:
