@@ -141,17 +141,20 @@ def _library(home: Path, node: Node) -> str:
     return ""
 
 
-def _tools(node: Node, machine: Machine) -> None:
-    """Write tools and NVML state anew."""
-    for folder in ("bin", "nvml"):
-        shutil.rmtree(node.folder / folder, ignore_errors=True)
+def _tools(node: Node, machine: Machine, before: Machine | None = None) -> None:
+    """Write tools and NVML state anew; with the machine as it was before, only what has changed."""
     tools = node.folder / "bin"
-    tools.mkdir()
-    for name, text in shims.shims(machine).items():
-        (tools / name).write_text(text, encoding="utf-8")
+    tools.mkdir(exist_ok=True)
+    scripts, old = shims.shims(machine), shims.shims(before) if before else {}
+    for path in [path for path in tools.iterdir() if path.name not in scripts]:
+        path.unlink()
+    for name in [name for name in scripts if scripts[name] != old.get(name)]:
+        (tools / name).write_text(scripts[name], encoding="utf-8")
         (tools / name).chmod(0o755)
     state = node.folder / "nvml"
-    write_state(state, nvml_state(machine))
+    if before is None or nvml_state(machine) != nvml_state(before):
+        shutil.rmtree(state, ignore_errors=True)
+        write_state(state, nvml_state(machine))
     for path, text in machine.nvml_faults.items():
         (state / path).parent.mkdir(parents=True, exist_ok=True)
         (state / path).write_text(text + "\n", encoding="utf-8")
@@ -203,11 +206,11 @@ def break_node(node: Node, name: str) -> list[str]:
     """
     if name in node.faults:
         raise UsageError(f"{node.name} has {name} already")
-    before = tree.render(node.machine())
+    before = node.machine()
     changed = Node(node.folder, node.platform, [*node.faults, name], node.boot)
     machine = _broken(changed)
-    paths = tree.update(node.root, before, tree.render(machine))
-    _tools(node, machine)
+    paths = tree.update(node.root, tree.render(before), tree.render(machine))
+    _tools(node, machine, before)
     node.faults = changed.faults
     node.save()
     return paths

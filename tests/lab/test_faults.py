@@ -63,6 +63,8 @@ def alone_or_leading(verdict: NodeVerdict) -> list[Finding]:
     return [f for index, f in enumerate(verdict.findings) if f.status in BAD and index not in followers]
 
 
+@pytest.mark.lab
+@pytest.mark.slow
 @pytest.mark.parametrize(("platform", "name"), TABLE, ids=[f"{platform}-{name}" for platform, name in TABLE])
 def test_fault_is_led_by_what_it_is(platform: str, name: str, patients: dict[str, Patient], pipeline: Pipeline) -> None:
     """The finding that the fault declares stands alone or leads; nothing stands beside it that no incident explains."""
