@@ -146,8 +146,8 @@ def _tools(node: Node, machine: Machine, before: Machine | None = None) -> None:
     tools = node.folder / "bin"
     tools.mkdir(exist_ok=True)
     scripts, old = shims.shims(machine), shims.shims(before) if before else {}
-    for path in [path for path in tools.iterdir() if path.name not in scripts]:
-        path.unlink()
+    for old_tool in [tool for tool in tools.iterdir() if tool.name not in scripts]:
+        old_tool.unlink()
     for name in [name for name in scripts if scripts[name] != old.get(name)]:
         (tools / name).write_text(scripts[name], encoding="utf-8")
         (tools / name).chmod(0o755)
