@@ -27,7 +27,6 @@ _COUNTS = {
 _TEXTS = {
     "Architecture": "cpu.architecture",
     "Model name": "cpu.model",
-    "Off-line CPU(s) list": "cpu.offline",
 }
 _NODE = re.compile(r"^NUMA node(\d{1,4}) CPU\(s\)$")
 
@@ -56,8 +55,21 @@ def lscpu(output: Output, facts: FactSink) -> None:
             facts.read(NODE, _COUNTS[label], count, value, number)
         elif label in _TEXTS and value and value != "-":
             facts.put(NODE, _TEXTS[label], value[:100], number)
+        elif label == "Off-line CPU(s) list" and value:
+            facts.read(NODE, "cpu.offline", list_of_cpus, value, number)
         elif label == "Hypervisor vendor" and value:
             facts.put(NODE, "platform.virtualization", value[:40].lower(), number)
+
+
+def list_of_cpus(text: str) -> str:
+    """
+    Return a list of CPUs as it is, when it is one.
+
+    Raises:
+        ValueError: the text is no such list: garbled on its way.
+    """
+    count_cpus(text)
+    return text
 
 
 def count_cpus(text: str) -> int:
