@@ -1,10 +1,12 @@
 """Set-up for all tests: the place of the checkout, and a skip where an outside evidence collection is needed."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hwcheck.lab.nvml.build import BuildError, build
+from tests.transports.sshd import MISSING, SSHD, Server, start_sshd
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -38,3 +40,13 @@ def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return build(tmp_path_factory.mktemp("nvml")).parent
     except BuildError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Run an sshd for the whole session, so that the tests' children are counted beside it."""
+    if SSHD is None:
+        pytest.skip(MISSING)
+    server = start_sshd(tmp_path_factory.mktemp("sshd") / "ssh")
+    yield server
+    server.stop()

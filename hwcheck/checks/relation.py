@@ -235,18 +235,9 @@ def relation(
         title, _, text = (inspect.getdoc(body) or "").partition("\n")
         if not title:
             raise ValueError(f"{id} has no docstring")
+        scoped = scope or _scope(needs, any_of)
         RELATIONS[id] = Relation(
-            id,
-            scope or _scope(needs, any_of),
-            needs,
-            uses,
-            any_of,
-            body,
-            urgency,
-            remedy,
-            title,
-            text.strip(),
-            tuple(ids),
+            id, scoped, needs, uses, any_of, body, urgency, remedy, title, text.strip(), tuple(ids)
         )
         return body
 

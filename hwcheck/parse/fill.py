@@ -10,6 +10,16 @@ from hwcheck.facts import Reason
 from hwcheck.lines import lines
 from hwcheck.parse.format import FORMATS
 
+REASONS = {
+    "ok": None,
+    "absent": Reason.ABSENT,
+    "denied": Reason.DENIED,
+    "timeout": Reason.TIMEOUT,
+    "failed": Reason.FAILED,
+    "truncated": Reason.UNPARSABLE,
+}
+"""How reading a source ended, in the node's stream and in a manifest → why its facts are missing."""
+
 
 def fill(output: Output, stream: BinaryIO) -> None:
     """Put a text into an output: into the digest of its format where that has one, else as clean lines."""

@@ -15,14 +15,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hwcheck.facts import NAMES, Missing, Reason, quantity
-
-_ABSENT = {
-    "", "n/a", "[n/a]", "[not supported]", "not supported", "[not found]",
-    "requested functionality has been deprecated", "[requested functionality has been deprecated]",
-}  # fmt: skip
-_DENIED = ("insufficient permission", "access denied", "no permission")
-_FAILED = ("requires reset", "unknown error", "err!", "gpu is lost", "is lost", "failed to", "uncorrectable ecc")
+from hwcheck.facts import NAMES, Missing, Reason
+from hwcheck.parse.gpu_values import (
+    bits,
+    flag,
+    gap,
+    health_flag,
+    in_unit,
+    mib,
+    named,
+    pci_id,
+    plain_text,
+    said,
+    watts,
+    whole,
+    whole_in,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,120 +71,6 @@ class GpuFact:
     nvml: Nvml | None = None
 
 
-def gap(text: str) -> Missing | None:
-    """Return why a printed value is none: ``[N/A]``, ``Insufficient Permissions``, ``[GPU requires reset]``."""
-    low = text.strip().lower()
-    if low in _ABSENT:
-        return Missing(Reason.ABSENT, text.strip(" []") or "empty")
-    if any(word in low for word in _DENIED):
-        return Missing(Reason.DENIED, text.strip()[:60])
-    if any(word in low for word in _FAILED):
-        return Missing(Reason.FAILED, text.strip("[] ")[:60])
-    return None
-
-
-_FLAGS = {
-    "enabled": True, "disabled": False, "yes": True, "no": False, "active": True, "not active": False, "on": True,
-    "off": False, "true": True, "false": False,
-}  # fmt: skip
-
-
-def _flag(text: str) -> bool:
-    try:
-        return _FLAGS[text.strip().lower()]
-    except KeyError:
-        raise ValueError(f"neither yes nor no: {text[:40]!r}") from None
-
-
-def _text(text: str) -> str:
-    if len(text) > 120 or not text.isprintable():
-        raise ValueError(f"not a plain text: {text[:40]!r}")
-    return text.strip()
-
-
-def _whole(suffix: str = "") -> Callable[[str], int]:
-    """Read a count; with a suffix ("bank(s)", "x") it must be there, else the text is cut off (CSV drops units)."""
-
-    def read(text: str) -> int:
-        bare = text.strip()
-        if suffix and bare.endswith(suffix):
-            bare = bare[: -len(suffix)].strip()
-        value = quantity(bare, "")
-        if not isinstance(value, int) or value < 0 or not bare.replace(",", "").isdigit():
-            raise ValueError(f"no count: {text[:40]!r}")
-        return value
-
-    return read
-
-
-def _in(unit: str) -> Callable[[str], int | float]:
-    def read(text: str) -> int | float:
-        return quantity(text, unit)
-
-    return read
-
-
-def _whole_in(unit: str) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        value = quantity(text, unit)
-        return int(value)
-
-    return read
-
-
-def pci_id(text: str) -> str:
-    """Turn NVML's ``0x233510DE`` (device in the upper half) into lspci's ``10de:2335``."""
-    value = int(text.strip().removeprefix("0x"), 16)
-    if not 0 < value < 1 << 32:
-        raise ValueError(f"no PCI id: {text[:20]!r}")
-    return f"{value & 0xFFFF:04x}:{value >> 16:04x}"
-
-
-def _mib(value: int) -> int:
-    return int(value) >> 20
-
-
-def _watts(value: int) -> float:
-    return int(value) / 1000
-
-
-def _said(text: str) -> Any:
-    return text or Missing(Reason.ABSENT, "empty")
-
-
-def _named(*names: str) -> Callable[[int], Any]:
-    """Name an enum value; ``N/A`` is the one for "there is none"."""
-
-    def read(value: int) -> Any:
-        if not 0 <= value < len(names):
-            raise ValueError(f"unknown enum value {value}")
-        return names[value] if names[value] != "N/A" else Missing(Reason.ABSENT, "N/A")
-
-    return read
-
-
-def _bits(shift: int, width: int, *names: str) -> Callable[[int], str]:
-    """Read a field of the fabric health mask; 0 is "not supported" in every field."""
-
-    def read(mask: int) -> Any:
-        value = mask >> shift & (1 << width) - 1
-        if value == 0:
-            return Missing(Reason.ABSENT, "N/A")
-        if value > len(names):
-            raise ValueError(f"unknown value {value} in health mask")
-        return names[value - 1]
-
-    return read
-
-
-def _health_flag(shift: int) -> Callable[[int], Any]:
-    def read(mask: int) -> Any:
-        value = mask >> shift & 3
-        return Missing(Reason.ABSENT, "N/A") if value == 0 else value == 1
-
-    return read
-
-
 def _call(call: str, field: str = "", *args: str, read: Callable[[Any], Any] = lambda value: value) -> Nvml:
     return Nvml(call, field, args, read)
 
@@ -185,7 +79,7 @@ def _reason(name: str, q: str, xml: str, csv: str, bit: str) -> GpuFact:
     """A clock event reason; called throttle reason before R535."""
     return GpuFact(
         f"gpu.clocks.reason.{name}",
-        _flag,
+        flag,
         (f"Clocks Event Reasons/{q}", f"Clocks Throttle Reasons/{q}"),
         (
             f"clocks_event_reasons/clocks_event_reason_{xml}",
@@ -199,7 +93,7 @@ def _reason(name: str, q: str, xml: str, csv: str, bit: str) -> GpuFact:
 def _counter(name: str, q: str, xml: str, csv: str, field_id: str) -> GpuFact:
     return GpuFact(
         f"gpu.clocks.counter.{name}",
-        _whole_in("us"),
+        whole_in("us"),
         (f"Clocks Event Reasons Counters/{q}",),
         (f"clocks_event_reasons_counters/clocks_event_reasons_counters_{xml}",),
         (f"clocks_event_reasons_counters.{csv}",),
@@ -227,7 +121,7 @@ def _ecc(age: str) -> list[GpuFact]:
     def total(kind: str) -> Nvml:
         return _call("nvmlDeviceGetTotalEccErrors", "", f"NVML_MEMORY_ERROR_TYPE_{kind}", counter)
 
-    count = _whole()
+    count = whole()
     dram = "NVML_MEMORY_LOCATION_DRAM"
     return [
         GpuFact(f"{prefix}.sram_corrected", count, (f"{q}/SRAM Correctable",), (f"{xml}/sram_correctable",),
@@ -250,7 +144,7 @@ def _ecc(age: str) -> list[GpuFact]:
 def _banks(name: str) -> GpuFact:
     return GpuFact(
         f"gpu.remap.banks.{name}",
-        _whole("bank(s)"),
+        whole("bank(s)"),
         (f"Remapped Rows/Bank Remap Availability Histogram/{name.title()}",),
         (f"remapped_rows/row_remapper_histogram/row_remapper_histogram_{name}",),
         (f"remapped_rows.histogram.{name}",),
@@ -259,16 +153,14 @@ def _banks(name: str) -> GpuFact:
 
 
 def _clock(name: str, q: str, xml: str, csv: str, call: str, domain: str) -> GpuFact:
-    return GpuFact(
-        f"gpu.clocks.{name}", _whole_in("MHz"), (q,), (xml,), (csv,), _call(call, "", f"NVML_CLOCK_{domain}")
-    )
+    return GpuFact(f"gpu.clocks.{name}", whole_in("MHz"), (q,), (xml,), (csv,), _call(call, "", f"NVML_CLOCK_{domain}"))
 
 
 def _power(name: str, q: str, xml: str, csv: tuple[str, ...], nvml: Nvml | None, *old: str) -> GpuFact:
     """A power value; before R535 the section is "Power Readings", the tags differ in spelling."""
     return GpuFact(
         f"gpu.power.{name}",
-        _in("W"),
+        in_unit("W"),
         (
             f"GPU Power Readings/{q}",
             f"Power Readings/{q}",
@@ -285,9 +177,9 @@ def _power(name: str, q: str, xml: str, csv: tuple[str, ...], nvml: Nvml | None,
 
 
 _info = "nvmlDeviceGetGpuFabricInfoV"
-_virtual = _named("None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA")
-_states = _named("N/A", "Not Started", "In Progress", "Completed")
-_recovery = _named(
+_virtual = named("None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA")
+_states = named("N/A", "Not Started", "In Progress", "Completed")
+_recovery = named(
     "None", "Reset", "Reboot", "Drain P2P", "Drain and Reset", "Recover IMEX Domain", "Bus Reset", "System Reboot"
 )
 _ARCHITECTURES = {7: "Ampere", 8: "Ada", 9: "Hopper", 10: "Blackwell"}
@@ -299,109 +191,111 @@ def _status(code: int) -> str:
 
 
 _IDENTITY = [
-    GpuFact("gpu.index", _whole(), csv=("index",), nvml=_call("nvmlDeviceGetIndex")),
-    GpuFact("gpu.minor", _whole(), ("Minor Number",), ("minor_number",), (), _call("nvmlDeviceGetMinorNumber")),
-    GpuFact("gpu.uuid", _text, ("GPU UUID",), ("uuid",), ("uuid", "gpu_uuid"), _call("nvmlDeviceGetUUID")),
-    GpuFact("gpu.serial", _text, ("Serial Number",), ("serial",), ("serial", "gpu_serial"),
+    GpuFact("gpu.index", whole(), csv=("index",), nvml=_call("nvmlDeviceGetIndex")),
+    GpuFact("gpu.minor", whole(), ("Minor Number",), ("minor_number",), (), _call("nvmlDeviceGetMinorNumber")),
+    GpuFact("gpu.uuid", plain_text, ("GPU UUID",), ("uuid",), ("uuid", "gpu_uuid"), _call("nvmlDeviceGetUUID")),
+    GpuFact("gpu.serial", plain_text, ("Serial Number",), ("serial",), ("serial", "gpu_serial"),
             _call("nvmlDeviceGetSerial")),
-    GpuFact("gpu.name", _text, ("Product Name",), ("product_name",), ("name", "gpu_name"), _call("nvmlDeviceGetName")),
-    GpuFact("gpu.architecture", _text, ("Product Architecture",), ("product_architecture",), (),
+    GpuFact("gpu.name", plain_text, ("Product Name",), ("product_name",), ("name", "gpu_name"),
+            _call("nvmlDeviceGetName")),
+    GpuFact("gpu.architecture", plain_text, ("Product Architecture",), ("product_architecture",), (),
             _call("nvmlDeviceGetArchitecture", read=_ARCHITECTURES.__getitem__)),
-    GpuFact("gpu.part_number", _text, ("Board Part Number",), ("board_part_number",), (),
+    GpuFact("gpu.part_number", plain_text, ("Board Part Number",), ("board_part_number",), (),
             _call("nvmlDeviceGetBoardPartNumber")),
-    GpuFact("gpu.gpu_part_number", _text, ("GPU Part Number",), ("gpu_part_number",)),
-    GpuFact("gpu.vbios", _text, ("VBIOS Version",), ("vbios_version",), ("vbios_version",),
+    GpuFact("gpu.gpu_part_number", plain_text, ("GPU Part Number",), ("gpu_part_number",)),
+    GpuFact("gpu.vbios", plain_text, ("VBIOS Version",), ("vbios_version",), ("vbios_version",),
             _call("nvmlDeviceGetVbiosVersion")),
-    GpuFact("gpu.inforom", _text, ("Inforom Version/Image Version",), ("inforom_version/img_version",),
+    GpuFact("gpu.inforom", plain_text, ("Inforom Version/Image Version",), ("inforom_version/img_version",),
             ("inforom.img",), _call("nvmlDeviceGetInforomImageVersion")),
-    GpuFact("gpu.gsp_firmware", _text, ("GSP Firmware Version",), ("gsp_firmware_version",), (),
+    GpuFact("gpu.gsp_firmware", plain_text, ("GSP Firmware Version",), ("gsp_firmware_version",), (),
             _call("nvmlDeviceGetGspFirmwareVersion")),
     GpuFact("gpu.pci.device_id", pci_id, ("PCI/Device Id",), ("pci/pci_device_id",), ("pci.device_id",),
             _call("nvmlDeviceGetPciInfo", "pciDeviceId", read=lambda value: pci_id(f"{value:08x}"))),
     GpuFact("gpu.pci.subsystem_id", pci_id, ("PCI/Sub System Id",), ("pci/pci_sub_system_id",), ("pci.sub_device_id",),
             _call("nvmlDeviceGetPciInfo", "pciSubSystemId", read=lambda value: pci_id(f"{value:08x}"))),
-    GpuFact("gpu.module_id", _whole(), ("Platform Info/Module Id", "Module ID", "Module Id"),
+    GpuFact("gpu.module_id", whole(), ("Platform Info/Module Id", "Module ID", "Module Id"),
             ("platformInfo/module_id", "module_id"), ("platform.module_id",), _call("nvmlDeviceGetModuleId")),
-    GpuFact("gpu.platform.chassis_serial", _text, ("Platform Info/Chassis Serial Number",),
+    GpuFact("gpu.platform.chassis_serial", plain_text, ("Platform Info/Chassis Serial Number",),
             ("platformInfo/chassis_serial_number",), ("platform.chassis_serial_number",),
-            _call("nvmlDeviceGetPlatformInfo", "chassisSerialNumber", read=_said)),
-    GpuFact("gpu.platform.slot", _whole(), ("Platform Info/Slot Number",), ("platformInfo/slot_number",),
+            _call("nvmlDeviceGetPlatformInfo", "chassisSerialNumber", read=said)),
+    GpuFact("gpu.platform.slot", whole(), ("Platform Info/Slot Number",), ("platformInfo/slot_number",),
             (), _call("nvmlDeviceGetPlatformInfo", "slotNumber")),
-    GpuFact("gpu.platform.tray", _whole(), ("Platform Info/Tray Index",), ("platformInfo/tray_index",),
+    GpuFact("gpu.platform.tray", whole(), ("Platform Info/Tray Index",), ("platformInfo/tray_index",),
             (), _call("nvmlDeviceGetPlatformInfo", "trayIndex")),
-    GpuFact("gpu.platform.peer_type", _text, ("Platform Info/Peer Type",), ("platformInfo/peer_type",)),
+    GpuFact("gpu.platform.peer_type", plain_text, ("Platform Info/Peer Type",), ("platformInfo/peer_type",)),
 ]  # fmt: skip
 
 _MODES = [
-    GpuFact("gpu.persistence_mode", _flag, ("Persistence Mode",), ("persistence_mode",), ("persistence_mode",),
+    GpuFact("gpu.persistence_mode", flag, ("Persistence Mode",), ("persistence_mode",), ("persistence_mode",),
             _call("nvmlDeviceGetPersistenceMode", read=bool)),
-    GpuFact("gpu.addressing_mode", _text, ("Addressing Mode",), ("addressing_mode",), ("addressing_mode",),
-            _call("nvmlDeviceGetAddressingMode", "value", read=_named("None", "HMM", "ATS"))),
-    GpuFact("gpu.virtualization_mode", _text, ("GPU Virtualization Mode/Virtualization Mode",),
+    GpuFact("gpu.addressing_mode", plain_text, ("Addressing Mode",), ("addressing_mode",), ("addressing_mode",),
+            _call("nvmlDeviceGetAddressingMode", "value", read=named("None", "HMM", "ATS"))),
+    GpuFact("gpu.virtualization_mode", plain_text, ("GPU Virtualization Mode/Virtualization Mode",),
             ("gpu_virtualization_mode/virtualization_mode",), (),
             _call("nvmlDeviceGetVirtualizationMode", read=_virtual)),
-    GpuFact("gpu.driver_model", _text, ("Driver Model/Current",), ("driver_model/current_dm",),
+    GpuFact("gpu.driver_model", plain_text, ("Driver Model/Current",), ("driver_model/current_dm",),
             ("driver_model.current",)),
-    GpuFact("gpu.compute_mode", _text, ("Compute Mode",), ("compute_mode",), ("compute_mode",),
+    GpuFact("gpu.compute_mode", plain_text, ("Compute Mode",), ("compute_mode",), ("compute_mode",),
             _call("nvmlDeviceGetComputeMode",
-                  read=_named("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"))),
-    GpuFact("gpu.c2c.mode", _flag, ("GPU C2C Mode",), ("c2c_mode",), ("c2c.mode",),
+                  read=named("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"))),
+    GpuFact("gpu.c2c.mode", flag, ("GPU C2C Mode",), ("c2c_mode",), ("c2c.mode",),
             _call("nvmlDeviceGetC2cModeInfoV", "isC2cEnabled", read=bool)),
-    GpuFact("gpu.mig.mode", _flag, ("MIG Mode/Current",), ("mig_mode/current_mig",), ("mig.mode.current",),
+    GpuFact("gpu.mig.mode", flag, ("MIG Mode/Current",), ("mig_mode/current_mig",), ("mig.mode.current",),
             _call("nvmlDeviceGetMigMode", "current", read=bool)),
-    GpuFact("gpu.mig.pending", _flag, ("MIG Mode/Pending",), ("mig_mode/pending_mig",), ("mig.mode.pending",),
+    GpuFact("gpu.mig.pending", flag, ("MIG Mode/Pending",), ("mig_mode/pending_mig",), ("mig.mode.pending",),
             _call("nvmlDeviceGetMigMode", "pending", read=bool)),
-    GpuFact("gpu.recovery_action", _text, ("GPU Recovery Action",), ("gpu_recovery_action",), ("gpu_recovery_action",),
+    GpuFact("gpu.recovery_action", plain_text, ("GPU Recovery Action",), ("gpu_recovery_action",),
+            ("gpu_recovery_action",),
             _call("nvmlDeviceGetFieldValues", "", "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", read=_recovery)),
-    GpuFact("gpu.reset_required", _flag, ("GPU Reset Status/Reset Required",), ("gpu_reset_status/reset_required",),
+    GpuFact("gpu.reset_required", flag, ("GPU Reset Status/Reset Required",), ("gpu_reset_status/reset_required",),
             ("reset_status.reset_required",), _call(_FIELD, "", "NVML_FI_DEV_RESET_STATUS", read=bool)),
-    GpuFact("gpu.drain_recommended", _flag, ("GPU Reset Status/Drain and Reset Recommended",),
+    GpuFact("gpu.drain_recommended", flag, ("GPU Reset Status/Drain and Reset Recommended",),
             ("gpu_reset_status/drain_and_reset_recommended",), ("reset_status.drain_and_reset_recommended",),
             _call(_FIELD, "", "NVML_FI_DEV_DRAIN_AND_RESET_STATUS", read=bool)),
-    GpuFact("gpu.performance_state", _text, ("Performance State",), ("performance_state",), ("pstate",),
+    GpuFact("gpu.performance_state", plain_text, ("Performance State",), ("performance_state",), ("pstate",),
             _call("nvmlDeviceGetPerformanceState", read=lambda value: f"P{value}")),
-    GpuFact("gpu.utilization", _whole("%"), ("Utilization/GPU", "Utilization/Gpu"), ("utilization/gpu_util",),
+    GpuFact("gpu.utilization", whole("%"), ("Utilization/GPU", "Utilization/Gpu"), ("utilization/gpu_util",),
             ("utilization.gpu",), _call("nvmlDeviceGetUtilizationRates", "gpu")),
 ]  # fmt: skip
 
 _MEMORY = [
-    GpuFact("gpu.memory.total", _whole_in("MiB"), ("FB Memory Usage/Total",), ("fb_memory_usage/total",),
-            ("memory.total",), _call("nvmlDeviceGetMemoryInfo_v2", "total", read=_mib)),
-    GpuFact("gpu.memory.reserved", _whole_in("MiB"), ("FB Memory Usage/Reserved",), ("fb_memory_usage/reserved",),
-            ("memory.reserved",), _call("nvmlDeviceGetMemoryInfo_v2", "reserved", read=_mib)),
-    GpuFact("gpu.memory.used", _whole_in("MiB"), ("FB Memory Usage/Used",), ("fb_memory_usage/used",),
-            ("memory.used",), _call("nvmlDeviceGetMemoryInfo_v2", "used", read=_mib)),
-    GpuFact("gpu.memory.free", _whole_in("MiB"), ("FB Memory Usage/Free",), ("fb_memory_usage/free",),
-            ("memory.free",), _call("nvmlDeviceGetMemoryInfo_v2", "free", read=_mib)),
-    GpuFact("gpu.bar1.total", _whole_in("MiB"), ("BAR1 Memory Usage/Total",), ("bar1_memory_usage/total",), (),
-            _call("nvmlDeviceGetBAR1MemoryInfo", "bar1Total", read=_mib)),
-    GpuFact("gpu.ecc.mode", _flag, ("ECC Mode/Current", "Ecc Mode/Current"), ("ecc_mode/current_ecc",),
+    GpuFact("gpu.memory.total", whole_in("MiB"), ("FB Memory Usage/Total",), ("fb_memory_usage/total",),
+            ("memory.total",), _call("nvmlDeviceGetMemoryInfo_v2", "total", read=mib)),
+    GpuFact("gpu.memory.reserved", whole_in("MiB"), ("FB Memory Usage/Reserved",), ("fb_memory_usage/reserved",),
+            ("memory.reserved",), _call("nvmlDeviceGetMemoryInfo_v2", "reserved", read=mib)),
+    GpuFact("gpu.memory.used", whole_in("MiB"), ("FB Memory Usage/Used",), ("fb_memory_usage/used",),
+            ("memory.used",), _call("nvmlDeviceGetMemoryInfo_v2", "used", read=mib)),
+    GpuFact("gpu.memory.free", whole_in("MiB"), ("FB Memory Usage/Free",), ("fb_memory_usage/free",),
+            ("memory.free",), _call("nvmlDeviceGetMemoryInfo_v2", "free", read=mib)),
+    GpuFact("gpu.bar1.total", whole_in("MiB"), ("BAR1 Memory Usage/Total",), ("bar1_memory_usage/total",), (),
+            _call("nvmlDeviceGetBAR1MemoryInfo", "bar1Total", read=mib)),
+    GpuFact("gpu.ecc.mode", flag, ("ECC Mode/Current", "Ecc Mode/Current"), ("ecc_mode/current_ecc",),
             ("ecc.mode.current",), _call("nvmlDeviceGetEccMode", "current", read=bool)),
-    GpuFact("gpu.ecc.pending", _flag, ("ECC Mode/Pending", "Ecc Mode/Pending"), ("ecc_mode/pending_ecc",),
+    GpuFact("gpu.ecc.pending", flag, ("ECC Mode/Pending", "Ecc Mode/Pending"), ("ecc_mode/pending_ecc",),
             ("ecc.mode.pending",), _call("nvmlDeviceGetEccMode", "pending", read=bool)),
     *_ecc("volatile"),
     *_ecc("aggregate"),
-    GpuFact("gpu.ecc.sram_threshold_exceeded", _flag, ("ECC Errors/Aggregate/SRAM Threshold Exceeded",),
+    GpuFact("gpu.ecc.sram_threshold_exceeded", flag, ("ECC Errors/Aggregate/SRAM Threshold Exceeded",),
             ("ecc_errors/aggregate/sram_threshold_exceeded",),
             ("ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",),
             _call("nvmlDeviceGetSramEccErrorStatus", "bThresholdExceeded", read=bool)),
-    GpuFact("gpu.repair.channel_pending", _flag, ("ECC Errors/Channel Repair Pending",),
+    GpuFact("gpu.repair.channel_pending", flag, ("ECC Errors/Channel Repair Pending",),
             ("ecc_errors/channel_repair_pending",), (),
             _call("nvmlDeviceGetRepairStatus", "bChannelRepairPending", read=bool)),
-    GpuFact("gpu.repair.tpc_pending", _flag, ("ECC Errors/TPC Repair Pending",), ("ecc_errors/tpc_repair_pending",), (),
+    GpuFact("gpu.repair.tpc_pending", flag, ("ECC Errors/TPC Repair Pending",), ("ecc_errors/tpc_repair_pending",), (),
             _call("nvmlDeviceGetRepairStatus", "bTpcRepairPending", read=bool)),
-    GpuFact("gpu.repair.unrepairable", _flag, ("ECC Errors/Unrepairable Memory",), ("ecc_errors/unrepairable_memory",),
+    GpuFact("gpu.repair.unrepairable", flag, ("ECC Errors/Unrepairable Memory",), ("ecc_errors/unrepairable_memory",),
             (), _call("nvmlDeviceGetUnrepairableMemoryFlag_v1", "bUnrepairableMemory", read=bool)),
-    GpuFact("gpu.retired.pending", _flag, ("Retired Pages/Pending Page Blacklist",),
+    GpuFact("gpu.retired.pending", flag, ("Retired Pages/Pending Page Blacklist",),
             ("retired_pages/pending_retirement",), ("retired_pages.pending",)),
-    GpuFact("gpu.remap.corrected", _whole(), ("Remapped Rows/Correctable Error",), ("remapped_rows/remapped_row_corr",),
+    GpuFact("gpu.remap.corrected", whole(), ("Remapped Rows/Correctable Error",), ("remapped_rows/remapped_row_corr",),
             ("remapped_rows.correctable",), _call("nvmlDeviceGetRemappedRows", "corrRows")),
-    GpuFact("gpu.remap.uncorrected", _whole(), ("Remapped Rows/Uncorrectable Error",),
+    GpuFact("gpu.remap.uncorrected", whole(), ("Remapped Rows/Uncorrectable Error",),
             ("remapped_rows/remapped_row_unc",), ("remapped_rows.uncorrectable",),
             _call("nvmlDeviceGetRemappedRows", "uncRows")),
-    GpuFact("gpu.remap.pending", _flag, ("Remapped Rows/Pending",), ("remapped_rows/remapped_row_pending",),
+    GpuFact("gpu.remap.pending", flag, ("Remapped Rows/Pending",), ("remapped_rows/remapped_row_pending",),
             ("remapped_rows.pending",), _call("nvmlDeviceGetRemappedRows", "isPending", read=bool)),
-    GpuFact("gpu.remap.failure", _flag, ("Remapped Rows/Remapping Failure Occurred",),
+    GpuFact("gpu.remap.failure", flag, ("Remapped Rows/Remapping Failure Occurred",),
             ("remapped_rows/remapped_row_failure",), ("remapped_rows.failure",),
             _call("nvmlDeviceGetRemappedRows", "failureOccurred", read=bool)),
     *(_banks(name) for name in ("max", "high", "partial", "low", "none")),
@@ -409,33 +303,33 @@ _MEMORY = [
 
 _LIMITS = "nvmlDeviceGetPowerManagementLimitConstraints"
 _HEAT_AND_POWER = [
-    GpuFact("gpu.temperature", _whole_in("C"), ("Temperature/GPU Current Temp",), ("temperature/gpu_temp",),
+    GpuFact("gpu.temperature", whole_in("C"), ("Temperature/GPU Current Temp",), ("temperature/gpu_temp",),
             ("temperature.gpu",), _call("nvmlDeviceGetTemperature", "", "NVML_TEMPERATURE_GPU")),
-    GpuFact("gpu.temperature.tlimit", _whole_in("C"), ("Temperature/GPU T.Limit Temp",),
+    GpuFact("gpu.temperature.tlimit", whole_in("C"), ("Temperature/GPU T.Limit Temp",),
             ("temperature/gpu_temp_tlimit",), ("temperature.gpu.tlimit",),
             _call("nvmlDeviceGetMarginTemperature", "marginTemperature")),
-    GpuFact("gpu.temperature.memory", _whole_in("C"), ("Temperature/Memory Current Temp",),
+    GpuFact("gpu.temperature.memory", whole_in("C"), ("Temperature/Memory Current Temp",),
             ("temperature/memory_temp",), ("temperature.memory",),
             _call("nvmlDeviceGetFieldValues", "", "NVML_FI_DEV_MEMORY_TEMP")),
-    GpuFact("gpu.temperature.memory_max", _whole_in("C"), ("Temperature/Memory Max Operating Temp",),
+    GpuFact("gpu.temperature.memory_max", whole_in("C"), ("Temperature/Memory Max Operating Temp",),
             ("temperature/gpu_temp_max_mem_threshold",), (),
             _call("nvmlDeviceGetTemperatureThreshold", "", "NVML_TEMPERATURE_THRESHOLD_MEM_MAX")),
     _power("draw", "Average Power Draw", "average_power_draw", ("power.draw.average", "power.draw"),
-           _call("nvmlDeviceGetFieldValues", "", "NVML_FI_DEV_POWER_AVERAGE", read=_watts), "Power Draw"),
+           _call("nvmlDeviceGetFieldValues", "", "NVML_FI_DEV_POWER_AVERAGE", read=watts), "Power Draw"),
     _power("limit", "Current Power Limit", "current_power_limit", ("enforced.power.limit", "power.limit"),
-           _call("nvmlDeviceGetEnforcedPowerLimit", read=_watts), "Enforced Power Limit", "Power Limit"),
+           _call("nvmlDeviceGetEnforcedPowerLimit", read=watts), "Enforced Power Limit", "Power Limit"),
     _power("requested", "Requested Power Limit", "requested_power_limit", ("power.limit",),
-           _call("nvmlDeviceGetPowerManagementLimit", read=_watts), "Power Limit"),
+           _call("nvmlDeviceGetPowerManagementLimit", read=watts), "Power Limit"),
     _power("default", "Default Power Limit", "default_power_limit", ("power.default_limit",),
-           _call("nvmlDeviceGetPowerManagementDefaultLimit", read=_watts)),
-    _power("min", "Min Power Limit", "min_power_limit", ("power.min_limit",), _call(_LIMITS, "min", read=_watts)),
-    _power("max", "Max Power Limit", "max_power_limit", ("power.max_limit",), _call(_LIMITS, "max", read=_watts)),
-    GpuFact("gpu.module_power.limit", _in("W"), ("Module Power Readings/Current Power Limit",),
+           _call("nvmlDeviceGetPowerManagementDefaultLimit", read=watts)),
+    _power("min", "Min Power Limit", "min_power_limit", ("power.min_limit",), _call(_LIMITS, "min", read=watts)),
+    _power("max", "Max Power Limit", "max_power_limit", ("power.max_limit",), _call(_LIMITS, "max", read=watts)),
+    GpuFact("gpu.module_power.limit", in_unit("W"), ("Module Power Readings/Current Power Limit",),
             ("module_power_readings/current_power_limit",), ("module.enforced.power.limit", "module.power.limit"),
-            _call(_FIELD, "", "NVML_FI_DEV_POWER_CURRENT_LIMIT", _MODULE, read=_watts)),
-    GpuFact("gpu.module_power.default", _in("W"), ("Module Power Readings/Default Power Limit",),
+            _call(_FIELD, "", "NVML_FI_DEV_POWER_CURRENT_LIMIT", _MODULE, read=watts)),
+    GpuFact("gpu.module_power.default", in_unit("W"), ("Module Power Readings/Default Power Limit",),
             ("module_power_readings/default_power_limit",), ("module.power.default_limit",),
-            _call(_FIELD, "", "NVML_FI_DEV_POWER_DEFAULT_LIMIT", _MODULE, read=_watts)),
+            _call(_FIELD, "", "NVML_FI_DEV_POWER_DEFAULT_LIMIT", _MODULE, read=watts)),
 ]  # fmt: skip
 
 _now, _max = "nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo"
@@ -473,48 +367,48 @@ _CLOCKS = [
 _gen, _width = "PCI/GPU Link Info/PCIe Generation", "PCI/GPU Link Info/Link Width"
 _xgen, _xwidth = "pci/pci_gpu_link_info/pcie_gen", "pci/pci_gpu_link_info/link_widths"
 _PCIE = [
-    GpuFact("gpu.pcie.gen", _whole(), (f"{_gen}/Device Current", f"{_gen}/Current"),
+    GpuFact("gpu.pcie.gen", whole(), (f"{_gen}/Device Current", f"{_gen}/Current"),
             (f"{_xgen}/device_current_link_gen", f"{_xgen}/current_link_gen"),
             ("pcie.link.gen.gpucurrent", "pcie.link.gen.current"), _call("nvmlDeviceGetCurrPcieLinkGeneration")),
-    GpuFact("gpu.pcie.gen_max", _whole(), (f"{_gen}/Max",), (f"{_xgen}/max_link_gen",), ("pcie.link.gen.max",),
+    GpuFact("gpu.pcie.gen_max", whole(), (f"{_gen}/Max",), (f"{_xgen}/max_link_gen",), ("pcie.link.gen.max",),
             _call("nvmlDeviceGetMaxPcieLinkGeneration")),
-    GpuFact("gpu.pcie.gen_device_max", _whole(), (f"{_gen}/Device Max",), (f"{_xgen}/max_device_link_gen",),
+    GpuFact("gpu.pcie.gen_device_max", whole(), (f"{_gen}/Device Max",), (f"{_xgen}/max_device_link_gen",),
             ("pcie.link.gen.gpumax",), _call("nvmlDeviceGetGpuMaxPcieLinkGeneration")),
-    GpuFact("gpu.pcie.gen_host_max", _whole(), (f"{_gen}/Host Max",), (f"{_xgen}/max_host_link_gen",),
+    GpuFact("gpu.pcie.gen_host_max", whole(), (f"{_gen}/Host Max",), (f"{_xgen}/max_host_link_gen",),
             ("pcie.link.gen.hostmax",)),
-    GpuFact("gpu.pcie.width", _whole("x"), (f"{_width}/Current",), (f"{_xwidth}/current_link_width",),
+    GpuFact("gpu.pcie.width", whole("x"), (f"{_width}/Current",), (f"{_xwidth}/current_link_width",),
             ("pcie.link.width.current",), _call("nvmlDeviceGetCurrPcieLinkWidth")),
-    GpuFact("gpu.pcie.width_max", _whole("x"), (f"{_width}/Max",), (f"{_xwidth}/max_link_width",),
+    GpuFact("gpu.pcie.width_max", whole("x"), (f"{_width}/Max",), (f"{_xwidth}/max_link_width",),
             ("pcie.link.width.max",), _call("nvmlDeviceGetMaxPcieLinkWidth")),
-    GpuFact("gpu.pcie.replays", _whole(), ("PCI/Replays Since Reset",), ("pci/replay_counter",), (),
+    GpuFact("gpu.pcie.replays", whole(), ("PCI/Replays Since Reset",), ("pci/replay_counter",), (),
             _call("nvmlDeviceGetPcieReplayCounter")),
-    GpuFact("gpu.pcie.rollovers", _whole(), ("PCI/Replay Number Rollovers",), ("pci/replay_rollover_counter",), (),
+    GpuFact("gpu.pcie.rollovers", whole(), ("PCI/Replay Number Rollovers",), ("pci/replay_rollover_counter",), (),
             _call("nvmlDeviceGetFieldValues", "", "NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER")),
 ]  # fmt: skip
 
 _FABRIC = [
-    GpuFact("gpu.fabric.state", _text, ("Fabric/State",), ("fabric/state",), ("fabric.state",),
+    GpuFact("gpu.fabric.state", plain_text, ("Fabric/State",), ("fabric/state",), ("fabric.state",),
             _call(_info, "state", read=_states)),
-    GpuFact("gpu.fabric.status", _text, ("Fabric/Status",), ("fabric/status",), ("fabric.status",),
+    GpuFact("gpu.fabric.status", plain_text, ("Fabric/Status",), ("fabric/status",), ("fabric.status",),
             _call(_info, "status", read=_status)),
-    GpuFact("gpu.fabric.clique", _whole(), ("Fabric/CliqueId", "Fabric/Clique ID"), ("fabric/cliqueId",),
+    GpuFact("gpu.fabric.clique", whole(), ("Fabric/CliqueId", "Fabric/Clique ID"), ("fabric/cliqueId",),
             ("fabric.cliqueId",), _call(_info, "cliqueId")),
-    GpuFact("gpu.fabric.cluster", _text, ("Fabric/ClusterUUID", "Fabric/Cluster UUID"), ("fabric/clusterUuid",),
+    GpuFact("gpu.fabric.cluster", plain_text, ("Fabric/ClusterUUID", "Fabric/Cluster UUID"), ("fabric/clusterUuid",),
             ("fabric.clusterUuid",), _call(_info, "clusterUuid")),
-    GpuFact("gpu.fabric.health", _text, ("Fabric/Health/Summary",), ("fabric/health/summary",),
+    GpuFact("gpu.fabric.health", plain_text, ("Fabric/Health/Summary",), ("fabric/health/summary",),
             ("fabric.health.summary",),
-            _call(_info, "healthSummary", read=_named("N/A", "Healthy", "Unhealthy", "Limited Capacity"))),
-    GpuFact("gpu.fabric.bandwidth", _text, ("Fabric/Health/Bandwidth",), ("fabric/health/bandwidth",),
-            ("fabric.health.bandwidth",), _call(_info, "healthMask", read=_bits(0, 2, "Degraded", "Full"))),
-    GpuFact("gpu.fabric.route_recovery", _flag, ("Fabric/Health/Route Recovery in progress",),
+            _call(_info, "healthSummary", read=named("N/A", "Healthy", "Unhealthy", "Limited Capacity"))),
+    GpuFact("gpu.fabric.bandwidth", plain_text, ("Fabric/Health/Bandwidth",), ("fabric/health/bandwidth",),
+            ("fabric.health.bandwidth",), _call(_info, "healthMask", read=bits(0, 2, "Degraded", "Full"))),
+    GpuFact("gpu.fabric.route_recovery", flag, ("Fabric/Health/Route Recovery in progress",),
             ("fabric/health/route_recovery_in_progress",), ("fabric.health.route_recovery_in_progress",),
-            _call(_info, "healthMask", read=_health_flag(2))),
-    GpuFact("gpu.fabric.route_unhealthy", _flag, ("Fabric/Health/Route Unhealthy",), ("fabric/health/route_unhealthy",),
-            ("fabric.health.route_unhealthy",), _call(_info, "healthMask", read=_health_flag(4))),
-    GpuFact("gpu.fabric.access_recovery", _flag, ("Fabric/Health/Access Timeout Recovery",),
+            _call(_info, "healthMask", read=health_flag(2))),
+    GpuFact("gpu.fabric.route_unhealthy", flag, ("Fabric/Health/Route Unhealthy",), ("fabric/health/route_unhealthy",),
+            ("fabric.health.route_unhealthy",), _call(_info, "healthMask", read=health_flag(4))),
+    GpuFact("gpu.fabric.access_recovery", flag, ("Fabric/Health/Access Timeout Recovery",),
             ("fabric/health/access_timeout_recovery",), ("fabric.health.access_timeout_recovery",),
-            _call(_info, "healthMask", read=_health_flag(6))),
-    GpuFact("gpu.fabric.misconfigured", _text, ("Fabric/Health/Incorrect Configuration",),
+            _call(_info, "healthMask", read=health_flag(6))),
+    GpuFact("gpu.fabric.misconfigured", plain_text, ("Fabric/Health/Incorrect Configuration",),
             ("fabric/health/incorrect_configuration",), ("fabric.health.incorrect_configuration",)),
 ]  # fmt: skip
 
@@ -523,8 +417,8 @@ GPU_FACTS: tuple[GpuFact, ...] = (
 )  # fmt: skip
 
 NVML_FACTS: tuple[GpuFact, ...] = (
-    GpuFact("hbm.bus_width", _whole(), nvml=_call("nvmlDeviceGetMemoryBusWidth")),
-    GpuFact("topo.gpu_numa", _whole(), nvml=_call("nvmlDeviceGetNumaNodeId")),
+    GpuFact("hbm.bus_width", whole(), nvml=_call("nvmlDeviceGetMemoryBusWidth")),
+    GpuFact("topo.gpu_numa", whole(), nvml=_call("nvmlDeviceGetNumaNodeId")),
 )
 """Facts that no listing of nvidia-smi -q has; other tools print them."""
 

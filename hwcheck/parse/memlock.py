@@ -63,7 +63,13 @@ def kibibytes(text: str) -> str:
     return str(value >> 10)
 
 
-@fmt("proc.limits", "/proc/PID/limits of services", gives=("service.memlock", "service.launcher", "service.nofile"))
+@fmt(
+    "proc.limits",
+    "/proc/PID/limits of services",
+    gives=("service.memlock", "service.launcher", "service.nofile"),
+    opens=r"==> \S{1,200} /proc/\d{1,10}/limits <==",
+    continues=r"==> \S{1,200} /proc/\d{1,10}/limits <==|Limit\s+Soft Limit|Max [a-z]",
+)
 def proc_limits(output: Output, facts: FactSink) -> None:
     """Read the limits under each ``==> UNIT /proc/PID/limits <==``."""
     for section in sections(output):

@@ -71,12 +71,18 @@ def _put(facts: FactSink, where: str, kind: str, device: str, options: tuple[str
     return mount
 
 
+_NO_FSTAB = (
+    r"(?!(?:PART)?(?:LABEL|UUID)=|\S{1,300}\s+\S{1,300}\s+\S{1,30}\s+\S{0,300}\b(?:defaults|nofail|noauto|_netdev)\b)"
+)
+"""A line of fstab may look like one of /proc/mounts; what it asks for is not what is mounted."""
+
+
 @fmt(
     "proc.mounts",
     "/proc/mounts",
     gives=_GIVES,
-    opens=r"\S{1,300} /\S{0,300} [a-z0-9._]{2,30} (?:rw|ro)(?:,[^\s,]+)* 0 0\s*$",
-    continues=r"^\S+ /\S* \S+ (?:rw|ro)\S* \d \d\s*$",
+    opens=_NO_FSTAB + r"\S{1,300} /\S{0,300} [a-z0-9._]{2,30} (?:rw|ro)(?:,[^\s,]+)* 0 0\s*$",
+    continues=_NO_FSTAB + r"\S+ /\S* \S+ (?:rw|ro)\S* \d \d\s*$",
     command=r"\bcat\s+/(?:proc/(?:self/)?mounts|etc/mtab)\b",
 )
 def mounts(output: Output, facts: FactSink) -> None:

@@ -18,7 +18,8 @@ from hwcheck.evidence import Output
 from hwcheck.facts import NODE, Subject, gpu_at, pci_address
 from hwcheck.parse.format import fmt
 from hwcheck.parse.gpu_block import CSV_INDEX, GpuBlock
-from hwcheck.parse.gpu_table import GIVES, NODE_FIELDS, gap
+from hwcheck.parse.gpu_table import GIVES, NODE_FIELDS
+from hwcheck.parse.gpu_values import gap
 from hwcheck.parse.sink import FactSink
 
 _HEADER = re.compile(r"^([A-Za-z0-9_.]+)(?:\s*\[([^\]]{1,12})\])?$")

@@ -20,7 +20,7 @@ from typing import Any
 from hwcheck.evidence import Output
 from hwcheck.facts import Missing, Reason, Subject, gpu_index, number, quantity
 from hwcheck.parse.format import fmt
-from hwcheck.parse.gpu_table import gap
+from hwcheck.parse.gpu_values import gap
 from hwcheck.parse.sink import FactSink
 
 LINK_FACTS = ("nvlink.links", "nvlink.active_count", "nvlink.errors", "c2c.links")

@@ -21,7 +21,8 @@ from hwcheck.evidence import Output
 from hwcheck.facts import NODE, Missing, Reason, Subject, gpu_at
 from hwcheck.parse.format import fmt
 from hwcheck.parse.gpu_block import Q_INDEX, GpuBlock
-from hwcheck.parse.gpu_table import GIVES, NODE_FIELDS, gap
+from hwcheck.parse.gpu_table import GIVES, NODE_FIELDS
+from hwcheck.parse.gpu_values import gap
 from hwcheck.parse.sink import FactSink
 from hwcheck.parse.smi_sections import FLAT_LINE, flat_place, lacking
 

@@ -14,7 +14,7 @@ import re
 from hwcheck.evidence import Output
 from hwcheck.facts import NODE
 from hwcheck.parse.format import fmt
-from hwcheck.parse.gpu_table import gap
+from hwcheck.parse.gpu_values import gap
 from hwcheck.parse.sink import FactSink
 
 _NAMES = {"driver version": "driver.version", "cuda version": "driver.cuda_version"}

@@ -20,7 +20,8 @@ from hwcheck.evidence import Output
 from hwcheck.facts import NODE, Missing, Reason
 from hwcheck.parse.format import fmt
 from hwcheck.parse.gpu_block import XML_INDEX, GpuBlock
-from hwcheck.parse.gpu_table import GIVES, NODE_FIELDS, gap
+from hwcheck.parse.gpu_table import GIVES, NODE_FIELDS
+from hwcheck.parse.gpu_values import gap
 from hwcheck.parse.nvidia_errors import nvidia_errors
 from hwcheck.parse.sink import FactSink
 

@@ -44,6 +44,8 @@ class Setting:
     "sysctl.d",
     gives=("sysctl.boot_values", "sysctl.overridden", "sysctl.unread"),
     opens=r"==> (?:/etc|/run|/usr/local/lib|/usr/lib|/lib)/sysctl\.(?:d/\S{1,200}\.)?conf <==",
+    # What a file sets is not what runs: without this, its lines would be taken for the output of sysctl.
+    continues=r"==> \S{1,300} <==|\s*(?:[#;].*)?$|-?[A-Za-z][\w./*:@-]{1,200}\s*(?:=|$)",
 )
 def sysctl_dropins(output: Output, facts: FactSink) -> None:
     """Work out which file sets what, as systemd-sysctl would."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from hwcheck.evidence import Output
 from hwcheck.facts import NODE, gpu_index
 from hwcheck.parse.format import fmt
-from hwcheck.parse.gpu_table import gap
+from hwcheck.parse.gpu_values import gap
 from hwcheck.parse.sink import FactSink
 
 GIVES = ("topo.matrix", "topo.cpu_affinity", "topo.numa_affinity", "topo.gpu_numa", "gpu.index")

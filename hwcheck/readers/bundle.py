@@ -21,7 +21,7 @@ from hwcheck.errors import EvidenceError
 from hwcheck.evidence import EXCERPT_LENGTH, Evidence, Output
 from hwcheck.facts import Reason
 from hwcheck.lines import clean
-from hwcheck.parse.fill import fill
+from hwcheck.parse.fill import REASONS, fill
 from hwcheck.readers.texts import Texts
 
 MANIFEST = "manifest.json"
@@ -29,15 +29,6 @@ FORMAT = "hwcheck.evidence/1"
 MAX_MANIFEST = 8 << 20
 POSTED = "posted"
 """Source id of a text whose format is to be recognised."""
-
-_STATUS = {
-    "ok": None,
-    "absent": Reason.ABSENT,
-    "denied": Reason.DENIED,
-    "timeout": Reason.TIMEOUT,
-    "failed": Reason.FAILED,
-    "truncated": Reason.UNPARSABLE,
-}
 
 Opener = Callable[[str], "BinaryIO | None"]
 
@@ -126,7 +117,7 @@ def _add_source(source: dict[str, Any], posted: Texts, open_member: Opener) -> N
         time=_text(source, "time", 80),
     )
     status = source.get("status", "ok")
-    output.reason = _STATUS.get(status, Reason.UNPARSABLE) if isinstance(status, str) else Reason.UNPARSABLE
+    output.reason = REASONS.get(status, Reason.UNPARSABLE) if isinstance(status, str) else Reason.UNPARSABLE
     output.detail = _text(source, "detail")
     output.seconds = _seconds(source.get("seconds"))
     posted.unnamed.outputs.append(output)

@@ -34,32 +34,13 @@ def run_object(verdicts: Iterable[NodeVerdict], tool: str, profile: dict[str, st
     for node in verdicts:
         offset = len(findings)
         verdict = _worse(verdict, node.verdict)
-        nodes.append(
-            {
-                "name": node.node,
-                "platform": node.platform,
-                "confidence": node.confidence,
-                "verdict": node.verdict,
-                "simulated": node.simulated,
-                "coverage": node.coverage,
-            }
-        )
+        nodes.append(_node(node))
         findings.extend(_finding(finding, node.node, offset + index) for index, finding in enumerate(node.findings))
         incidents.extend(
             {"lead": offset + item.lead, "follows": [offset + index for index in item.follows], "text": item.text}
             for item in node.incidents
         )
-        measurements.extend(
-            {
-                "node": node.node,
-                "name": item.name,
-                "subject": item.subject,
-                "value": item.value,
-                "unit": item.unit,
-                "conditions": item.conditions,
-            }
-            for item in node.measurements
-        )
+        measurements.extend(_measurements(node))
     return {
         "schema": SCHEMA,
         "tool": tool,
@@ -71,6 +52,22 @@ def run_object(verdicts: Iterable[NodeVerdict], tool: str, profile: dict[str, st
         "incidents": incidents,
         "measurements": measurements,
     }
+
+
+def _node(node: NodeVerdict) -> dict[str, Any]:
+    return {
+        "name": node.node,
+        "platform": node.platform,
+        "confidence": node.confidence,
+        "verdict": node.verdict,
+        "simulated": node.simulated,
+        "coverage": node.coverage,
+    }
+
+
+def _measurements(node: NodeVerdict) -> list[dict[str, Any]]:
+    keys = ("name", "subject", "value", "unit", "conditions")
+    return [{"node": node.node, **{key: getattr(item, key) for key in keys}} for item in node.measurements]
 
 
 def dump(run: dict[str, Any], indent: int | None = None) -> str:

@@ -5,18 +5,8 @@ from __future__ import annotations
 import io
 
 from hwcheck.evidence import EXCERPT_LENGTH, Evidence, Output
-from hwcheck.facts import Reason
-from hwcheck.parse.fill import fill
+from hwcheck.parse.fill import REASONS, fill
 from hwcheck.transports.outcome import Outcome
-
-_REASONS = {
-    "ok": None,
-    "absent": Reason.ABSENT,
-    "denied": Reason.DENIED,
-    "timeout": Reason.TIMEOUT,
-    "failed": Reason.FAILED,
-    "truncated": Reason.UNPARSABLE,
-}
 
 
 def evidence_of(outcome: Outcome) -> Evidence:
@@ -28,7 +18,7 @@ def evidence_of(outcome: Outcome) -> Evidence:
     for file, answer in outcome.files():
         output = Output(answer.kind, file=file or answer.kind, command=answer.command[:EXCERPT_LENGTH], time=taken)
         output.seconds = answer.seconds
-        output.reason, output.detail = _REASONS[answer.status], answer.detail[:EXCERPT_LENGTH]
+        output.reason, output.detail = REASONS[answer.status], answer.detail[:EXCERPT_LENGTH]
         if file:
             fill(output, io.BytesIO(answer.payload))
         evidence.outputs.append(output)

@@ -11,14 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hwcheck.cli.main import main
-from tests.transports.sshd import MISSING, SSHD, Server, free_port, start_sshd
+from tests.transports.sshd import Server, free_port, start_sshd
 
 Capture = pytest.CaptureFixture[str]
 
@@ -185,16 +184,6 @@ def test_pseudonyms_agree_between_bundles(tmp_path: Path, home: Path) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------------- SSH
-
-
-@pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Run an sshd."""
-    if SSHD is None:
-        pytest.skip(MISSING)
-    server = start_sshd(tmp_path_factory.mktemp("sshd") / "ssh")
-    yield server
-    server.stop()
 
 
 @pytest.mark.lab

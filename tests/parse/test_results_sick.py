@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 
 import pytest
@@ -50,14 +49,6 @@ def test_an_empty_output_gives_no_values(case: Path) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_a_text_cut_anywhere_is_read_or_said(case: Path) -> None:
-    """Cut in the middle of any line, a text gives facts or gaps and never an exception."""
-    text = "\n".join(_lines(case))
-    for end in range(0, len(text), 7):
-        _parse(case, text[:end].splitlines())
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_hostile_lines_change_nothing_else(case: Path) -> None:
     """Long, binary and endless lines at the end leave what was read before as it was."""
     if json.loads(case.read_text())["kind"].endswith(".json"):
@@ -65,19 +56,6 @@ def test_hostile_lines_change_nothing_else(case: Path) -> None:
     before = set(_values(_parse(case, _lines(case))))
     for line in HOSTILE:
         assert before <= set(_values(_parse(case, [*_lines(case), line])))
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_shuffled_and_damaged_lines_are_survived(case: Path) -> None:
-    """Lines in another order and with characters replaced raise nothing."""
-    chance = random.Random(case.stem)  # noqa: S311 - the same damage every time
-    for _ in range(20):
-        lines = _lines(case)
-        chance.shuffle(lines)
-        damaged = [
-            "".join(chance.choice(("", c, "9", "|", "-")) if chance.random() < 0.1 else c for c in one) for one in lines
-        ]
-        _parse(case, damaged)
 
 
 def test_json_that_ends_early_is_a_gap() -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from hwcheck.transports.cancel import Cancel
-from tests.transports.sshd import MISSING, SSHD, Server, start_sshd
 
 
 def descriptors() -> dict[str, str]:
@@ -54,13 +53,3 @@ def nothing_left(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 def cancel() -> Cancel:
     """Return what nobody cancels."""
     return Cancel()
-
-
-@pytest.fixture(scope="session")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Run an sshd for the whole session, so that the tests' children are counted beside it."""
-    if SSHD is None:
-        pytest.skip(MISSING)
-    server = start_sshd(tmp_path_factory.mktemp("sshd") / "ssh")
-    yield server
-    server.stop()
