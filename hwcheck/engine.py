@@ -132,6 +132,8 @@ class Judge:
             return fact.value if fact.present else None
 
         def before(name: str) -> Any:
+            if name not in check.compares:
+                raise KeyError(f"{check.id} does not declare that it compares {name}")
             fact = _look(previous, subject, name) if previous is not None else None
             return fact.value if fact is not None and fact.present else None
 

@@ -28,9 +28,13 @@ from hwcheck.checks.relation import (
 )
 
 __all__ = [
-    "RELATIONS", "Answer", "Every", "Given", "Relation", "Some", "fail", "ok", "relation", "skip", "unknown", "warn",
+    "COMPARED", "RELATIONS", "Answer", "Every", "Given", "Relation", "Some", "fail", "ok", "relation", "skip",
+    "unknown", "warn",
 ]  # fmt: skip
 
 for _module in pkgutil.iter_modules(__path__):
     if _module.name != "relation":
         importlib.import_module(f"{__name__}.{_module.name}")
+
+COMPARED = frozenset(name for one in RELATIONS.values() for name in one.compares)
+"""Facts of a reading that are worth keeping for the next."""

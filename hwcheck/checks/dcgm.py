@@ -37,7 +37,7 @@ def dcgm_tests_pass(given: Given) -> Iterator[Answer]:
     """
     about = given.origin("dcgm.tests")
     for test in given["dcgm.tests"]:
-        yield replace(_diag(test), origin=about and replace(about, line=test["line"], excerpt=test["excerpt"]))
+        yield replace(_diag(test), origin=about and about._replace(line=test["line"], excerpt=test["excerpt"]))
 
 
 def _diag(test: dict[str, Any]) -> Answer:

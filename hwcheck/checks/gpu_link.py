@@ -124,7 +124,13 @@ def link_can_do_its_generation(given: Given) -> Answer:
     return warn(text, observed=most, expected=wanted)
 
 
-@relation("pcie.gpu_replays", needs=("gpu.pcie.replays",), uses=("gpu.pcie.rollovers",), remedy=_RESEAT)
+@relation(
+    "pcie.gpu_replays",
+    needs=("gpu.pcie.replays",),
+    uses=("gpu.pcie.rollovers",),
+    compares=("gpu.pcie.replays",),
+    remedy=_RESEAT,
+)
 def replays_do_not_grow(given: Given) -> Answer:
     """
     PCIe replays do not grow.

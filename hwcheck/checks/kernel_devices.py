@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from hwcheck.checks.kernel_events import EVENTS, Words, events, tell, tell_all
 from hwcheck.checks.log_lines import Record, origin_of
@@ -138,7 +137,7 @@ def libraries_match_module(given: Given) -> Answer:
         f"the libraries are of version {mismatch['client']}, the loaded kernel module of {module}",
         observed=mismatch["client"],
         expected=mismatch["module"] or None,
-        origin=base and replace(base, line=mismatch["line"], excerpt=mismatch["text"]),
+        origin=base and base._replace(line=mismatch["line"], excerpt=mismatch["text"]),
     )
 
 

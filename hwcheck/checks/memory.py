@@ -58,6 +58,7 @@ def no_uncorrected_errors(given: Given) -> Answer:
     "memory.corrected",
     needs=("memory.edac.corrected",),
     uses=("memory.edac.modules", "memory.edac.seconds"),
+    compares=("memory.edac.corrected", "memory.edac.seconds"),
     remedy=_DIMM,
 )
 def few_corrected_errors(given: Given) -> Answer:
@@ -119,6 +120,7 @@ def no_page_out_of_use(given: Given) -> Answer:
     "memory.total",
     needs=("memory.total",),
     uses=("platform.virtualization", "platform.lspci_names", "cpu.architecture"),
+    compares=("memory.total",),
     remedy=_DIMM,
 )
 def memory_is_all_there(given: Given) -> Answer:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hwcheck.checks.pcie import in_guest
 from hwcheck.checks.relation import Answer, Every, Given, fail, ok, relation, skip, warn
 from hwcheck.facts import Origin
@@ -101,7 +99,7 @@ def numa_memory(given: Given) -> Answer:
 def _line_of(given: Given, node: str) -> Origin | None:
     """Return the line that tells the size of one NUMA node."""
     base, told = given.origin("numa.size"), (given.maybe("numa.lines") or {}).get(node)
-    return base and told and replace(base, line=told["line"], excerpt=told["text"])
+    return base and told and base._replace(line=told["line"], excerpt=told["text"])
 
 
 @relation(

@@ -161,7 +161,13 @@ def links_run_at_speed(given: Given) -> Answer:
     return skip(f"{len(speeds)} NVLinks run at {seen} GB/s; no figure is known for this platform", observed=seen)
 
 
-@relation("nvlink.errors", needs=("nvlink.errors",), urgency=Urgency.MAINTENANCE, remedy=_ERRORS_GROW)
+@relation(
+    "nvlink.errors",
+    needs=("nvlink.errors",),
+    compares=("nvlink.errors",),
+    urgency=Urgency.MAINTENANCE,
+    remedy=_ERRORS_GROW,
+)
 def link_errors_do_not_grow(given: Given) -> Answer:
     """
     NVLink error counters do not grow.

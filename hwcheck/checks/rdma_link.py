@@ -110,6 +110,7 @@ def link_errors_are_corrected(given: Given) -> Answer:
     "rdma.link_flaps",
     needs=("rdma.link.downs",),
     uses=("rdma.link.minutes",),
+    compares=("rdma.link.downs",),
     urgency=Urgency.MAINTENANCE,
     remedy=_CABLE,
 )
@@ -189,6 +190,7 @@ def module_in_range(given: Given) -> Answer:
     "rdma.counters",
     any_of=tuple(f"rdma.counter.{name}" for name in (*COUNTERS, *HW_COUNTERS)),
     uses=tuple(f"rdma.counter.{name}" for name in (*COUNTERS, *HW_COUNTERS)),
+    compares=tuple(f"rdma.counter.{name}" for name in _FATAL),
     urgency=Urgency.NOW,
     remedy=_CABLE,
 )
@@ -200,7 +202,7 @@ def counters_do_not_grow(given: Given) -> Iterator[Answer]:
     growth: counters run since the driver was loaded. link_downed at 255 is an old 8-bit counter at its ceiling.
     Why it matters: a link that goes down, or buffers that overrun, stop a job; what happened months ago does not.
     How to fix: clean, reseat or exchange the cable or transceiver; for rnr_nak_retry_err look at the peer.
-    Applies to: ports with counters, where --previous brings an earlier reading.
+    Applies to: ports with counters, from the second look at a node in one boot.
     Source: NVSentinel nic-health-monitor documentation, fatal counters.
     """
     saturated = given.maybe("rdma.counter.link_downed") == 255
@@ -219,7 +221,7 @@ def counters_do_not_grow(given: Given) -> Iterator[Answer]:
         else:
             yield ok(f"{name} did not grow", observed=now, because=fact)
     if not judged and not saturated:
-        yield skip("one reading of a counter shows no growth; give an earlier one with --previous")
+        yield skip("one reading of a counter shows no growth; the next check in this boot compares with it")
 
 
 @relation("rdma.port_mtu", needs=("rdma.port.mtu", "rdma.port.mtu.max"))

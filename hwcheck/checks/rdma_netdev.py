@@ -91,6 +91,7 @@ def interface_speed(given: Given) -> Answer | None:
     "rdma.netdev_counters",
     any_of=tuple(f"net.counter.{name}" for name in NET_COUNTERS),
     uses=tuple(f"net.counter.{name}" for name in _JUDGED),
+    compares=tuple(f"net.counter.{name}" for name in _JUDGED),
     urgency=Urgency.MAINTENANCE,
     remedy=_LINK,
 )
@@ -103,7 +104,7 @@ def interface_counters_do_not_grow(given: Given) -> Iterator[Answer]:
     Why it matters: errors on the wire are sent again; discards under RoCE end in time-outs of a whole job.
     How to fix: for errors clean, reseat or exchange the cable or transceiver; for discards look at PFC and at the PCIe
     link of the adapter.
-    Applies to: interfaces of mlx5 adapters, where --previous brings an earlier reading.
+    Applies to: interfaces of mlx5 adapters, from the second look at a node in one boot.
     Source: mlx5 driver documentation, ethtool counters.
     """
     seen: dict[str, int] = {}
@@ -123,5 +124,5 @@ def interface_counters_do_not_grow(given: Given) -> Iterator[Answer]:
             yield ok(f"{given.subject.id}: {name} did not grow", observed=now, because=fact)
     if not judged:
         told = ", ".join(f"{name} {value}" for name, value in seen.items()) or "none above 0"
-        text = f"{given.subject.id}: {told}; one reading shows no growth, give an earlier one with --previous"
+        text = f"{given.subject.id}: {told}; one reading shows no growth; the next check in this boot compares with it"
         yield skip(text, observed=seen)

@@ -113,8 +113,9 @@ class Given:
     ``given["name"]`` is the value of a needed fact of this subject (or of the node, for node facts); for an
     :class:`Every` or :class:`Some` need it is a dict subject → value. ``given.maybe("name")`` is the value of a fact
     that the relation lists under ``uses``, or None when it is missing for whatever reason; when a source was asked for
-    it and did not tell, the engine turns a pass of this check into unknown. ``given.bound("id")`` is a value that the
-    profile holds under ``bounds``, or None where the platform has none.
+    it and did not tell, the engine turns a pass of this check into unknown. ``given.previous("name")`` is the value
+    that a fact listed under ``compares`` had at the last look in this boot, or None. ``given.bound("id")`` is a value
+    that the profile holds under ``bounds``, or None where the platform has none.
     """
 
     __slots__ = ("_bounds", "_maybe", "_values", "doubts", "facts", "next_boot_only", "platform", "previous", "subject")
@@ -177,6 +178,7 @@ class Relation:
         urgency, remedy: of a warn or fail, unless the answer brings its own.
         title, text: first line and rest of the docstring.
         ids: other ids it answers for.
+        compares: facts whose earlier value it may look at with ``given.previous``.
         facets: a setting, which can be judged by its value for the next boot alone where nothing runs (an image).
     """
 
@@ -192,6 +194,7 @@ class Relation:
     text: str
     ids: tuple[str, ...] = ()
     facets: bool = False
+    compares: tuple[str, ...] = ()
 
 
 RELATIONS: dict[str, Relation] = {}
@@ -202,6 +205,7 @@ def relation(
     *,
     needs: tuple[Need, ...] = (),
     uses: tuple[str, ...] = (),
+    compares: tuple[str, ...] = (),
     any_of: tuple[str, ...] = (),
     scope: str = "",
     urgency: Urgency = Urgency.MAINTENANCE,
@@ -215,6 +219,7 @@ def relation(
         id: see :class:`Relation`. Never renamed: history and waivers refer to it.
         needs: names, :class:`Every` or :class:`Some`.
         uses: names for ``given.maybe``.
+        compares: names for ``given.previous``.
         any_of: names of which one must be present.
         scope: default: scope of the first plain need that is no node fact, else the node.
         urgency: of a warn or fail.
@@ -229,7 +234,7 @@ def relation(
         if id in RELATIONS:
             raise ValueError(f"check declared twice: {id}")
         names = [need if isinstance(need, str) else need.name for need in needs]
-        for name in (*names, *uses, *any_of):
+        for name in (*names, *uses, *compares, *any_of):
             if name not in NAMES:
                 raise ValueError(f"{id} needs an undeclared fact: {name}")
         title, _, text = (inspect.getdoc(body) or "").partition("\n")
@@ -237,7 +242,7 @@ def relation(
             raise ValueError(f"{id} has no docstring")
         scoped = scope or _scope(needs, any_of)
         RELATIONS[id] = Relation(
-            id, scoped, needs, uses, any_of, body, urgency, remedy, title, text.strip(), tuple(ids)
+            id, scoped, needs, uses, any_of, body, urgency, remedy, title, text.strip(), tuple(ids), compares=compares
         )
         return body
 

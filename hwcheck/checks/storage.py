@@ -154,6 +154,7 @@ _TOO_WARM = 2
         "storage.smart.temperature", "storage.smart.spare", "storage.smart.used", "storage.smart.media_errors",
         "storage.nvme.model",
     ),
+    compares=("storage.smart.media_errors",),
     urgency=Urgency.JOB_END,
     remedy=_DRIVE,
 )  # fmt: skip

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hwcheck import __version__
+from hwcheck.checks import COMPARED
 from hwcheck.cli.targets import Collection, fold
 from hwcheck.errors import ProfileError, UsageError
 from hwcheck.evidence import Evidence
@@ -113,7 +114,7 @@ def judge_live(arguments: argparse.Namespace, collection: Collection) -> int:
     bench = Bench(arguments)
     for target in collection.targets:
         bench.pipeline(target)  # a host's layer that does not load stops before anything is read
-    state = None if arguments.no_state or collection.request.root else State()
+    state = None if arguments.no_state or collection.request.root else State(COMPARED)
     with Progress(len(collection.targets), fold, quiet=arguments.quiet) as progress:
         verdicts = _live(collection, bench, state, progress)
         if bench.form in ("json", "junit"):
@@ -197,7 +198,7 @@ def report(verdicts: Iterable[NodeVerdict], form: str, profile: dict[str, str], 
     """Print verdicts in the form asked for; text and jsonl as they come."""
     tool = f"hwcheck {__version__}"
     if form == "json":
-        print(json_run.dump(json_run.run_object(verdicts, tool, profile, started), indent=1))
+        print(json_run.dump_lines(json_run.run_object(verdicts, tool, profile, started)))
     elif form == "jsonl":
         for verdict in verdicts:
             print(json_run.dump(json_run.run_object([verdict], tool, profile, started)), flush=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from hwcheck.facts.registry import NAMES
@@ -29,6 +30,17 @@ class SourceGap:
     origin: Origin
     about: frozenset[Subject] | None = None
     """The subjects it concerns; None for all. What was read whole of the others keeps its answers."""
+
+    def would_give(self, name: str) -> bool:
+        """Tell whether ``gives`` has the name, or a beginning of it (``nvlink.*``)."""
+        names, beginnings = _names_of(self.gives)
+        return name in names or name.startswith(beginnings)
+
+
+@lru_cache(maxsize=512)
+def _names_of(gives: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Split into whole names and beginnings; each value that a node lacks asks every gap for its name."""
+    return frozenset(gives), tuple(give[:-1] for give in gives if give.endswith("*"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +110,7 @@ class Snapshot:
         for gap in self.gaps:
             if subject is not None and gap.about is not None and subject not in gap.about:
                 continue
-            if any(name == give or (give.endswith("*") and name.startswith(give[:-1])) for give in gap.gives):
+            if gap.would_give(name):
                 return gap
         return None
 
@@ -145,6 +157,7 @@ def _wins(new: Fact, old: Fact) -> bool:
     return True
 
 
+@lru_cache(maxsize=8192)  # every check lists its subjects, and the nodes of a fleet have the same
 def _natural(subject: Subject) -> tuple[str, list[tuple[int, str]]]:
     if pci_address(subject.id) is not None:
         return subject.kind, [(-1, subject.id)]  # hexadecimal: 0000:18 before 0000:2a

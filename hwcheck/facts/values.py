@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Reason(enum.StrEnum):
@@ -48,8 +48,7 @@ class Facet(enum.StrEnum):
     EFFECTIVE = "effective"
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """
     Where a value was read.
 
@@ -89,8 +88,7 @@ class Missing:
 NOT_COLLECTED = Missing(Reason.NOT_COLLECTED)
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """
     One reading.
 

@@ -1,8 +1,9 @@
 """
 The previous snapshot of each node, under ``$XDG_STATE_HOME/hwcheck/nodes``: one JSON file a node.
 
-Only values are kept, no gaps: what was missing then tells nothing about a rate. A snapshot counts as reference within
-one boot only, since counters begin anew with the next. A file that is not understood is as good as none.
+Kept are the values that checks compare, and no gaps: what was missing then tells nothing about a rate. A snapshot
+counts as reference within one boot only, since counters begin anew with the next. A file that is not understood is as
+good as none.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,8 +22,6 @@ from hwcheck.facts import NAMES, NODE, Facet, Fact, Origin, Snapshot, Subject
 
 FORMAT = "hwcheck.state/1"
 MAX_FILE = 64 << 20
-_SKIPPED = ("evidence.read", "evidence.changes", "evidence.leftovers", "platform.identity")
-"""What the parsers and the pipeline say of the evidence itself; not compared with anything."""
 
 
 class State:
@@ -29,10 +29,12 @@ class State:
     Keeps and gives back snapshots.
 
     Args:
+        names: of the facts to keep.
         folder: where to; None for the usual place.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, names: Collection[str], folder: Path | None = None) -> None:
+        self._names = names
         self._folder = folder if folder is not None else state_home() / "nodes"
 
     def previous(self, snapshot: Snapshot) -> Snapshot | None:
@@ -65,7 +67,7 @@ class State:
                 "node": snapshot.node,
                 "boot_id": boot,
                 "time": snapshot.value("evidence.taken"),
-                "facts": list(_rows(snapshot)),
+                "facts": self._rows(snapshot),
             },
             separators=(",", ":"),
         )
@@ -79,6 +81,14 @@ class State:
             Path(path).unlink(missing_ok=True)
             raise
 
+    def _rows(self, snapshot: Snapshot) -> list[list[Any]]:
+        return [
+            [subject.kind, subject.id, name, str(facet), fact.value]
+            for subject, of_subject in snapshot.facts.items()
+            for (name, facet), fact in of_subject.items()
+            if name in self._names and fact.present
+        ]
+
     def _path(self, node: str) -> Path:
         name = quote(node, safe="").replace(".", "%2E", 1) if node.startswith(".") else quote(node, safe="")
         if len(name) > 150:
@@ -90,15 +100,6 @@ def state_home() -> Path:
     """Return the folder of our state."""
     home = os.environ.get("XDG_STATE_HOME", "")
     return (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "hwcheck"
-
-
-def _rows(snapshot: Snapshot) -> list[list[Any]]:
-    return [
-        [subject.kind, subject.id, name, str(facet), fact.value]
-        for subject, of_subject in snapshot.facts.items()
-        for (name, facet), fact in of_subject.items()
-        if fact.present and name not in _SKIPPED
-    ]
 
 
 def _snapshot(kept: dict[str, Any]) -> Snapshot:

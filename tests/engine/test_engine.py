@@ -246,7 +246,7 @@ def test_growth_is_seen_against_an_earlier_snapshot() -> None:
         before = given.previous(TEMPERATURE)
         return skip("first reading") if before is None else ok(f"grew by {given[TEMPERATURE] - before}")
 
-    one, now = check(grown, needs=(TEMPERATURE,)), snapshot({(ONE, TEMPERATURE): 40})
+    one, now = check(grown, needs=(TEMPERATURE,), compares=(TEMPERATURE,)), snapshot({(ONE, TEMPERATURE): 40})
     assert [f.message for f in ask(one, now)] == ["first reading"]
     assert [f.message for f in ask(one, now, snapshot({(ONE, TEMPERATURE): 31}))] == ["grew by 9"]
     for before in ({(ONE, TEMPERATURE): Reason.FAILED}, {(TWO, TEMPERATURE): 31}):

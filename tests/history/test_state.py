@@ -12,6 +12,8 @@ from hwcheck.facts import NODE, Facet, Fact, Missing, Reason, Snapshot, Subject
 from hwcheck.history import State
 from hwcheck.history.state import state_home
 
+KEPT = ("evidence.taken", "kernel.cmdline", "sysctl.max_map_count", "gpu.pcie.replays", "gpu.temperature")
+
 
 def snapshot(node: str = "gpu-1", boot: str = "boot-1") -> Snapshot:
     """Make a snapshot with values of all types, and a gap."""
@@ -28,8 +30,8 @@ def snapshot(node: str = "gpu-1", boot: str = "boot-1") -> Snapshot:
 
 
 def test_what_was_kept_comes_back(tmp_path: Path) -> None:
-    """Values with their types and facets; gaps are not kept."""
-    state = State(tmp_path / "nodes")
+    """Values with their types and facets; neither gaps nor what nothing compares."""
+    state = State(KEPT, tmp_path / "nodes")
     state.keep(snapshot())
     before = state.previous(snapshot())
     assert before is not None
@@ -39,12 +41,13 @@ def test_what_was_kept_comes_back(tmp_path: Path) -> None:
     assert before.value("evidence.taken") == 1000.5
     assert before.get(NODE, "sysctl.max_map_count", Facet.NEXT_BOOT).value == 7
     assert not before.get(gpu, "gpu.temperature").present
+    assert before.value("sysctl.values") is None
 
 
 @pytest.mark.parametrize("now", [snapshot(boot="boot-2"), snapshot(node="gpu-2"), Snapshot("gpu-1"), snapshot(node="")])
 def test_another_boot_or_node_has_no_previous(now: Snapshot, tmp_path: Path) -> None:
     """Counters begin anew with each boot."""
-    state = State(tmp_path)
+    state = State(KEPT, tmp_path)
     state.keep(snapshot())
     assert state.previous(now) is None
 
@@ -52,7 +55,7 @@ def test_another_boot_or_node_has_no_previous(now: Snapshot, tmp_path: Path) -> 
 @pytest.mark.parametrize("node", ["../../etc/passwd", ".hidden", "a/b", "n" * 300, "gpu 1\n", "gpu-1"])
 def test_names_of_nodes_lead_nowhere_else(node: str, tmp_path: Path) -> None:
     """One file each, in the folder, for the owner alone."""
-    state = State(tmp_path / "nodes")
+    state = State(KEPT, tmp_path / "nodes")
     state.keep(snapshot(node))
     (file,) = tmp_path.rglob("*.json")
     assert file.parent == tmp_path / "nodes"
@@ -69,7 +72,7 @@ def test_names_of_nodes_lead_nowhere_else(node: str, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_file_that_is_not_understood_is_none(text: str, tmp_path: Path) -> None:
     """And the next reading replaces it."""
-    state = State(tmp_path)
+    state = State(KEPT, tmp_path)
     (tmp_path / "gpu-1.json").write_text(text)
     assert state.previous(snapshot()) is None
     state.keep(snapshot())
@@ -78,7 +81,7 @@ def test_a_file_that_is_not_understood_is_none(text: str, tmp_path: Path) -> Non
 
 def test_facts_of_another_version_are_left_out(tmp_path: Path) -> None:
     """Names that are gone, types that have changed."""
-    state = State(tmp_path)
+    state = State(KEPT, tmp_path)
     state.keep(snapshot())
     kept = json.loads((tmp_path / "gpu-1.json").read_text())
     kept["facts"] += [["node", "", "no.such.fact", "running", 1], ["node", "", "kernel.cmdline", "running", 5]]
@@ -92,7 +95,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """The caller says so and goes on."""
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
-        State(tmp_path / "file").keep(snapshot())
+        State(KEPT, tmp_path / "file").keep(snapshot())
 
 
 def test_the_place_is_that_of_the_desktop_standard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
