@@ -34,21 +34,70 @@ class Urgency(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Write:
+    """
+    A value that makes a finding go away: one key of one mechanism (:mod:`hwcheck.mechanisms`).
+
+    Attributes:
+        mechanism: name of the way the value lives on a node.
+        key: what is set; ``{subject}`` stands for the id of the finding's subject.
+        value: wanted, as text.
+        opt_in: written only where the site or the command line asks for it.
+        restart: unit that has to be restarted before it takes effect; "" for none.
+        irreversible: cannot be undone.
+        indirect: the check judges another thing than the key (a register, not the kernel's policy over it), so what the
+            check saw is no value of the key.
+    """
+
+    mechanism: str
+    key: str
+    value: str
+    opt_in: bool = False
+    restart: str = ""
+    irreversible: bool = False
+    indirect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """
+    Something that is done rather than set.
+
+    Attributes:
+        do: ``restart``, ``start``, ``reload_units``, ``reload_driver``, ``reset_gpu`` or ``reboot``.
+        target: unit, module or GPU (``{subject}``); "" for the node, or for all GPUs.
+        opt_in: done only where the site or the command line asks for it.
+    """
+
+    do: str
+    target: str = ""
+    opt_in: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Remedy:
     """
     What makes a finding go away.
+
+    Two remedies that read alike are equal, whatever they write: reports fold what says the same of eight GPUs.
 
     Attributes:
         kind: ``write`` (a setting), ``act`` (restart, reload, reset, reboot) or ``hands`` (reseat, cable, RMA).
         text: what to do, one or two sentences.
         role: name of the Ansible role that does it; "" while there is none.
         disturbs: what is disturbed by it: ``nothing``, ``gpu``, ``board``, ``network``, ``node``.
+        writes: values that do it.
+        acts: deeds that do it, after the writes.
+        by_hand: why hwcheck neither writes nor acts though the kind says so; "" where it does.
     """
 
     kind: str
     text: str
     role: str = ""
     disturbs: str = ""
+    writes: tuple[Write, ...] = field(default=(), compare=False)
+    acts: tuple[Act, ...] = field(default=(), compare=False)
+    by_hand: str = field(default="", compare=False)
 
 
 @dataclass(slots=True)
@@ -67,6 +116,7 @@ class Finding:
         remedy: what to do about it; None for pass and skip.
         gap: why a value could not be told, where that is all the finding says; None otherwise.
         waived: the waiver that accepts it, as owner, reason and expiry; None otherwise.
+        seen: of a setting, its value by facet, ``running`` and ``next boot``; None otherwise.
     """
 
     check: str
@@ -80,6 +130,7 @@ class Finding:
     remedy: Remedy | None = None
     gap: Missing | None = None
     waived: dict[str, str] | None = None
+    seen: dict[str, Any] | None = None
 
     @property
     def family(self) -> str:

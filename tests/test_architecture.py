@@ -34,8 +34,9 @@ PURE = {
     "lines": {"errors"},
     "evidence": {"facts"},
     "findings": {"facts"},
+    "mechanisms": set(),
     "parse": {"facts", "evidence", "errors", "knowledge", "lines"},
-    "profiles": {"facts", "errors"},
+    "profiles": {"facts", "errors", "mechanisms"},
     "checks": {"facts", "findings", "knowledge", "parse", "profiles"},
     "engine": {"facts", "findings", "parse", "profiles", "checks"},
     "incidents": {"facts", "findings"},
@@ -43,6 +44,7 @@ PURE = {
     "scrub": set(),
     "redact": set(),
     "fleet": {"facts", "findings"},
+    "plan": {"checks", "errors", "facts", "findings", "mechanisms", "profiles"},
     "pipeline": {
         "facts", "evidence", "parse", "profiles", "checks", "engine", "findings", "fleet", "incidents", "waivers",
     },
