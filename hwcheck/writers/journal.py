@@ -1,0 +1,125 @@
+"""
+What a run changes on this node, written before it changes anything: ``/var/lib/hwcheck/journal/RUN.json``.
+
+One JSON object: run, node, boot id, changes with the states before and after, commands, acts, results. It is replaced
+whole, so that it is never half-written. The first state that a run saw of a target stays its ``before``, however often
+the run is resumed. An image keeps none: the caller does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+from .place import Json, Place, WriteError, words_of
+
+FORMAT = "hwcheck.journal/1"
+FOLDER = "/var/lib/hwcheck/journal"
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+def check_run(run: Any) -> str:
+    """
+    Return a run's name.
+
+    Raises:
+        WriteError: it is none.
+    """
+    if not isinstance(run, str) or not _RUN.fullmatch(run):
+        raise WriteError(f"no name of a run: {str(run)[:80]!r}")
+    return run
+
+
+def new(run: str, place: Place) -> Json:
+    """Return an empty journal."""
+    return {
+        "format": FORMAT, "run": run, "boot_id": place.boot_id(), "begun": now(), "state": "prepared",
+        "changes": [], "commands": [], "acts": [], "results": [],
+    }  # fmt: skip
+
+
+def now() -> str:
+    """Return the time, UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def load(place: Place, run: str) -> Json | None:
+    """
+    Return the journal of a run; None when this node has none.
+
+    Raises:
+        WriteError: it is of another version, or not understood.
+    """
+    return understood(place.text(f"{FOLDER}/{run}.json"), run)
+
+
+def understood(text: str | None, run: str) -> Json | None:
+    """
+    Read a journal.
+
+    Raises:
+        WriteError: as :func:`load`.
+    """
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise WriteError(f"the journal of run {run} is not understood; nothing is changed or undone by it") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT or found.get("run") != run:
+        said = found.get("format") if isinstance(found, dict) else type(found).__name__
+        raise WriteError(f"the journal of run {run} is of another version ({str(said)[:40]}, this is {FORMAT})")
+    return found
+
+
+def save(place: Place, journal: Json) -> None:
+    """
+    Write a journal down for good.
+
+    Raises:
+        WriteError: it could not be; nothing may be changed then.
+    """
+    if place.is_image:
+        return
+    try:
+        place.replace(
+            f"{FOLDER}/{journal['run']}.json", json.dumps(journal, separators=(",", ":")).encode(), 0o600,
+            *place.owner(),
+        )  # fmt: skip
+    except OSError as error:
+        raise WriteError(f"the journal cannot be written, so nothing is changed: {words_of(error)}") from error
+
+
+def all_of(place: Place) -> list[Json]:
+    """Return the journals of this node that are understood."""
+    found = []
+    for path in place.expand(FOLDER + "/*.json"):
+        try:
+            journal = load(place, path.rpartition("/")[2][: -len(".json")])
+        except WriteError:
+            continue
+        if journal is not None:
+            found.append(journal)
+    return found
+
+
+def merge(old: Json, changes: list[Json], commands: list[Json], acts: list[Json]) -> Json:
+    """Add what a resumed run proposes to what it had: each target keeps its first ``before``."""
+    known = {(change["kind"], change["target"], change.get("key", "")): change for change in old["changes"]}
+    for change in changes:
+        mine = known.get((change["kind"], change["target"], change.get("key", "")))
+        if mine is None:
+            old["changes"].append(change)
+        else:
+            mine["after"], mine["steps"] = change["after"], sorted({*mine["steps"], *change["steps"]})
+    for name, fresh in (("commands", commands), ("acts", acts)):
+        same = [{key: value for key, value in one.items() if key not in ("state", "steps")} for one in old[name]]
+        for one in fresh:
+            bare = {key: value for key, value in one.items() if key not in ("state", "steps")}
+            if bare in same:
+                old[name][same.index(bare)]["state"] = "pending"
+            else:
+                old[name].append(one)
+    return old

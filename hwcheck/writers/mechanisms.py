@@ -1,0 +1,10 @@
+"""All mechanisms: importing them registers them. Named one by one, since Ansible packs what is imported by name."""
+
+from __future__ import annotations
+
+from . import sysctl, unit_property
+
+
+def load_all() -> tuple[object, ...]:
+    """Return the modules, so that a reader sees what there is."""
+    return sysctl, unit_property

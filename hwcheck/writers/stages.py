@@ -1,0 +1,202 @@
+"""
+The stages of a run on one node. Each takes a request (JSON) and returns an answer (JSON); nothing else is called.
+
+=========  ==========================================================================================================
+check      what would be changed, with both texts of every file; takes no lease, writes nothing
+prepare    lease, proof of idleness, proposal, journal; returns the journal, which the controller keeps before going on
+commit     makes the changes of the journal, restarts what must be, reads everything back, gives the lease back
+undo       takes back what the run changed, where it is still as the run left it
+act        one act alone (reboot), under the run's lease
+release    gives the lease back
+=========  ==========================================================================================================
+
+Status of a step: ``right`` (nothing to do), ``would change``, ``changed``, ``refused`` (with the reason; nothing was
+written), ``failed`` (written, refused or without effect; the step's changes were taken back), ``stale`` (the node is no
+longer as the plan saw it).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Callable
+
+from . import acts, idle, lease
+from . import journal as journals
+from .making import Maker, verify
+from .mechanism import MECHANISMS
+from .mechanisms import load_all
+from .place import Json, Place, WriteError, words_of
+from .proposing import Proposed
+from .step import read_acts, read_steps
+from .undoing import undo_all
+
+FORMAT = "hwcheck.apply/1"
+
+
+def answer(request: Json) -> Json:
+    """
+    Carry out one stage.
+
+    Args:
+        request: ``stage``, and by stage ``run``, ``holder``, ``steps``, ``acts``, ``journal``, ``root`` and
+            ``live_root`` (see :class:`Place`), ``idle`` (``ignore``: names of programs that are no work; ``skip``: true
+            when an operator vouches for it).
+
+    Returns:
+        ``ok``, ``why``, ``changed``, ``results``, ``journal``, ``files`` (check: path → both texts).
+    """
+    load_all()
+    place = Place(str(request.get("root") or "/"), live=bool(request.get("live_root")))
+    stage = STAGES.get(str(request.get("stage")))
+    try:
+        if stage is None:
+            raise WriteError(f"no stage {request.get('stage')!r}; there are {', '.join(STAGES)}")
+        if not place.root and os.geteuid() != 0 and request["stage"] != "check":
+            raise WriteError("settings of a node are written by root; become root (become: true, or sudo)")
+        return {"format": FORMAT, "ok": True, "why": "", "changed": False, **stage(place, request)}
+    except (WriteError, OSError) as error:
+        return {"format": FORMAT, "ok": False, "why": words_of(error), "changed": False, "results": []}
+
+
+def check(place: Place, request: Json) -> Json:
+    """Say what would be changed."""
+    proposed = Proposed(place, request)
+    return {
+        "changed": bool(proposed.changes or proposed.acts), "results": proposed.results, "changes": proposed.changes,
+        "acts": proposed.acts, "disturbs": proposed.disturbs,
+        "workers": idle.workers(place, _ignored(request)) if proposed.disturbs else [],
+    }  # fmt: skip
+
+
+def prepare(place: Place, request: Json) -> Json:
+    """Take the lease, prove idleness, and write the journal; nothing is changed yet."""
+    run = journals.check_run(request.get("run"))
+    with lease.locked(place):
+        old = journals.load(place, run)
+        lease.take(place, run, str(request.get("holder") or "?")[:200])
+        proposed = Proposed(place, request)
+        commands, done = proposed.commands, proposed.acts
+        if old is None:
+            journal = {**journals.new(run, place), "changes": proposed.changes, "commands": commands, "acts": done}
+        else:
+            journal = journals.merge(old, proposed.changes, commands, done)
+            journal["boot_id"] = place.boot_id()
+        pending = _pending(journal)
+        if not proposed.changes and not pending:
+            lease.release(place, run)
+            return {"results": proposed.results, "journal": journal, "pending": False}
+        if proposed.disturbs or pending:
+            _demand_idle(place, request, run, fresh=old is None)
+        journal.update(results=proposed.results, state="prepared")
+        journals.save(place, journal)
+    return {"results": proposed.results, "journal": journal, "pending": True}
+
+
+def _pending(journal: Json) -> list[Json]:
+    return [one for one in (*journal["commands"], *journal["acts"]) if one["state"] in ("pending", "begun")]
+
+
+def _demand_idle(place: Place, request: Json, run: str, *, fresh: bool) -> None:
+    """
+    Make sure that nobody works here.
+
+    Raises:
+        WriteError: somebody does; a lease that was taken for it is given back.
+    """
+    if (request.get("idle") or {}).get("skip"):
+        return
+    found = idle.workers(place, _ignored(request))
+    if found:
+        if fresh:
+            lease.release(place, run)
+        raise WriteError(f"the node is not idle, nothing was written: {'; '.join(found[:5])}")
+
+
+def _ignored(request: Json) -> tuple[str, ...]:
+    names = (request.get("idle") or {}).get("ignore") or []
+    return tuple(str(name) for name in names)
+
+
+def commit(place: Place, request: Json) -> Json:
+    """Make the changes of the run's journal."""
+    run = journals.check_run(request.get("run"))
+    with lease.locked(place):
+        lease.demand(place, run)
+        journal = journals.load(place, run) if not place.is_image else dict(request["journal"])
+        if journal is None:
+            raise WriteError(f"there is no journal of run {run} here; prepare comes first")
+        if any(one.get("disturbs", "nothing") != "nothing" for one in journal["acts"]) or _disturbs(journal, request):
+            _demand_idle(place, request, run, fresh=False)
+        journal["state"] = "begun"
+        journals.save(place, journal)
+        Maker(place, journal).make_all()
+        verify(place, journal, request)
+        good = all(one["status"] in ("right", "changed", "refused", "stale") for one in journal["results"])
+        good = good and not any(one["state"] == "failed" for one in (*journal["acts"], *journal["commands"]))
+        journal.update(state="done" if good else "failed", ended=journals.now())
+        journals.save(place, journal)
+        if good and not any(one["do"] == "reboot" for one in journal["acts"] if one["state"] == "begun"):
+            lease.release(place, run)
+    changed = any(one["status"] == "changed" for one in journal["results"]) or bool(journal["acts"])
+    return {"changed": changed, "results": journal["results"], "journal": journal, "ok": good, "why": _wrong(journal)}
+
+
+def _disturbs(journal: Json, request: Json) -> bool:
+    steps = read_steps(request.get("steps", []), MECHANISMS)
+    changing = {number for change in journal["changes"] for number in change["steps"]}
+    return any(step.disturbs != "nothing" for step in steps if step.number in changing)
+
+
+def _wrong(journal: Json) -> str:
+    told = [f"{one['id']}: {one['why']}" for one in journal["results"] if one["status"] == "failed"]
+    told += [f"{one['do']} {one['target']}: {one['why']}" for one in journal["acts"] if one["state"] == "failed"]
+    return "; ".join(told)
+
+
+def undo(place: Place, request: Json) -> Json:
+    """Take back what a run changed; what somebody else has changed since is left, and said."""
+    run = journals.check_run(request.get("run"))
+    with lease.locked(place):
+        kept = request.get("journal")
+        journal = journals.load(place, run) or (kept if isinstance(kept, dict) else None)
+        if journal is None:
+            raise WriteError(f"this node has no journal of run {run}: the run changed nothing here")
+        lease.take(place, run, str(request.get("holder") or "?")[:200])
+        if any(one.get("disturbs", "nothing") != "nothing" for one in journal["acts"]):
+            _demand_idle(place, request, run, fresh=False)
+        journal["state"] = "undoing"
+        journals.save(place, journal)
+        left, back = undo_all(place, journal)
+        journal.update(state="undone" if not left else "partly undone", ended=journals.now())
+        journals.save(place, journal)
+        lease.release(place, run)
+    return {"changed": back > 0, "results": left, "journal": journal, "undone": back, "ok": True}
+
+
+def act(place: Place, request: Json) -> Json:
+    """Carry out acts alone, as a run of its own or within one."""
+    run = journals.check_run(request.get("run"))
+    with lease.locked(place):
+        lease.take(place, run, str(request.get("holder") or "?")[:200])
+        journal = journals.load(place, run) or journals.new(run, place)
+        wanted = [{**one._asdict(), "state": "pending"} for one in read_acts(request.get("acts", []))]
+        if any(one["disturbs"] != "nothing" for one in wanted):
+            _demand_idle(place, request, run, fresh=not journal["changes"])
+        journal["acts"] += wanted
+        wrong = acts.carry_out(place, journal, lambda _: True)
+        if not any(one["do"] == "reboot" and one["state"] == "begun" for one in journal["acts"]):
+            lease.release(place, run)
+    return {"changed": bool(wanted), "results": [], "journal": journal, "ok": not wrong, "why": "; ".join(wrong)}
+
+
+def release(place: Place, request: Json) -> Json:
+    """Give the lease back."""
+    run = journals.check_run(request.get("run"))
+    with lease.locked(place):
+        lease.release(place, run)
+    return {"results": []}
+
+
+STAGES: dict[str, Callable[[Place, Json], Json]] = {
+    "check": check, "prepare": prepare, "commit": commit, "undo": undo, "act": act, "release": release,
+}  # fmt: skip
