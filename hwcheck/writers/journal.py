@@ -106,7 +106,12 @@ def all_of(place: Place) -> list[Json]:
 
 
 def merge(old: Json, changes: list[Json], commands: list[Json], acts: list[Json]) -> Json:
-    """Add what a resumed run proposes to what it had: each target keeps its first ``before``."""
+    """
+    Add what a resumed run proposes to what it had.
+
+    Each target keeps its first ``before``. What a change needs is done again with the change; what was asked for by
+    itself (a reboot) is not done twice.
+    """
     known = {(change["kind"], change["target"], change.get("key", "")): change for change in old["changes"]}
     for change in changes:
         mine = known.get((change["kind"], change["target"], change.get("key", "")))
@@ -115,11 +120,14 @@ def merge(old: Json, changes: list[Json], commands: list[Json], acts: list[Json]
         else:
             mine["after"], mine["steps"] = change["after"], sorted({*mine["steps"], *change["steps"]})
     for name, fresh in (("commands", commands), ("acts", acts)):
-        same = [{key: value for key, value in one.items() if key not in ("state", "steps")} for one in old[name]]
         for one in fresh:
-            bare = {key: value for key, value in one.items() if key not in ("state", "steps")}
-            if bare in same:
-                old[name][same.index(bare)]["state"] = "pending"
-            else:
+            mine = next((other for other in old[name] if _same(one, other)), None)
+            if mine is None:
                 old[name].append(one)
+            elif not one.get("asked") or mine["state"] not in ("begun", "done"):
+                mine["state"] = "pending"
     return old
+
+
+def _same(one: Json, other: Json) -> bool:
+    return all(one.get(key) == other.get(key) for key in ("words", "do", "target"))

@@ -83,12 +83,12 @@ class Proposed:
 
     def _acts(self, request: Json) -> list[Json]:
         """Restart what a change needs restarted, once each, then what is asked for."""
-        wanted = [
+        wanted: list[Json] = [
             {"do": "restart", "target": step.restart, "disturbs": step.disturbs}
             for step in self.steps
             if step.restart and self.results[step.number]["status"] == "would change" and not self._place.is_image
         ]
-        wanted += [one._asdict() for one in read_acts(request.get("acts", []))]
+        wanted += [{**one._asdict(), "asked": True} for one in read_acts(request.get("acts", []))]
         found: list[Json] = []
         for one in wanted:
             if not any((one["do"], one["target"]) == (other["do"], other["target"]) for other in found):

@@ -1,0 +1,201 @@
+"""
+One play on many nodes by ansible-runner. The only importer of it.
+
+Ansible is given names of nodes, of the run and of folders; values that come from a node lie in files that our action
+plugin reads itself. Connections are the inventory's own; nodes that were named on the command line get an inventory.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from hwcheck.errors import UsageError
+
+Event = Callable[[str, str], None]
+"""Called with a node and what has happened to it: ``begun``, ``ok``, ``failed``, ``unreachable``."""
+
+
+@dataclass(slots=True)
+class NodeResult:
+    """
+    What a play has come to on one node.
+
+    Attributes:
+        ok: the module ended well.
+        changed: something was written.
+        unreachable: Ansible did not get there.
+        why: what went wrong.
+        results: of each step, see the module.
+        left: undo: what was not taken back.
+    """
+
+    ok: bool = False
+    changed: bool = False
+    unreachable: bool = False
+    why: str = "Ansible said nothing about this node"
+    results: list[dict[str, Any]] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+
+
+def playbooks() -> Path:
+    """Return the folder of our playbooks: beside the package in a checkout, inside of it when installed."""
+    package = Path(str(files("hwcheck")))
+    for folder in (package / "ansible" / "playbooks", package.parent / "playbooks"):
+        if (folder / "apply.yml").is_file():
+            return folder
+    raise UsageError("hwcheck's playbooks are not installed with it; install hwcheck again")
+
+
+def missing() -> str:
+    """Say what lacks for running plays; "" when nothing does."""
+    try:
+        import ansible_runner  # noqa: F401, PLC0415 - 0.15 s, and only changes need it
+    except ImportError:
+        return "ansible-runner is not installed (pip install 'hwcheck[ansible]')"
+    if _program() is None:
+        return "ansible-playbook is not installed (pip install 'hwcheck[ansible]')"
+    return ""
+
+
+def _program() -> str | None:
+    beside = Path(sys.executable).with_name("ansible-playbook")
+    return str(beside) if beside.exists() else shutil.which("ansible-playbook")
+
+
+class Play:
+    """
+    Runs our playbook.
+
+    Args:
+        inventories: of the command line; () where it names nodes.
+        hosts: node → its connection variables, where no inventory has them.
+        words: further words for ansible-playbook (vault files).
+        forks: nodes at once.
+
+    Raises:
+        UsageError: Ansible is not installed.
+    """
+
+    def __init__(
+        self, inventories: tuple[str, ...], hosts: dict[str, Any], words: tuple[str, ...] = (), forks: int = 32
+    ) -> None:
+        lacks = missing()
+        if lacks:
+            raise UsageError(lacks)
+        self._inventories = inventories
+        self._hosts = hosts
+        self._words = words
+        self._forks = forks
+
+    def run(
+        self, nodes: list[str], variables: dict[str, Any], on_event: Event, *, check: bool = False
+    ) -> dict[str, NodeResult]:
+        """
+        Run the play on some nodes.
+
+        Args:
+            nodes: names.
+            variables: hwcheck_* of ``apply.yml``; none comes from a node.
+            on_event: told as it goes.
+            check: say what would be done.
+        """
+        import ansible_runner  # noqa: PLC0415 - see missing()
+
+        found = {node: NodeResult() for node in nodes}
+        with tempfile.TemporaryDirectory(prefix="hwcheck-play-") as folder:
+            (Path(folder) / "limit").write_text("\n".join(nodes) + "\n", encoding="utf-8")
+            words = [*self._words, "--forks", str(self._forks), *(["--check", "--diff"] if check else [])]
+            ansible_runner.run(
+                private_data_dir=folder, playbook=str(playbooks() / "apply.yml"), inventory=self._inventory(folder),
+                extravars=variables, limit=f"@{folder}/limit", cmdline=" ".join(words), envvars=self._environment(),
+                quiet=True, event_handler=_Listener(found, on_event), suppress_env_files=True, rotate_artifacts=1,
+            )  # fmt: skip
+            _explain(found, Path(folder))
+        return found
+
+    def _inventory(self, folder: str) -> list[str] | str:
+        if self._inventories:
+            return [str(Path(path).resolve()) if Path(path).exists() else path for path in self._inventories]
+        import yaml  # noqa: PLC0415 - only where nodes come from the command line
+
+        file = Path(folder) / "hosts.yaml"
+        file.touch(mode=0o600)
+        file.write_text(yaml.safe_dump({"all": {"hosts": self._hosts}}), encoding="utf-8")
+        return str(file)
+
+    def _environment(self) -> dict[str, str]:
+        here = playbooks()
+        program = _program() or ""
+        return {
+            "ANSIBLE_LIBRARY": str(here / "library"),
+            "ANSIBLE_ACTION_PLUGINS": str(here / "action_plugins"),
+            "ANSIBLE_MODULE_UTILS": str(here / "module_utils"),
+            "ANSIBLE_PIPELINING": "1",
+            "ANSIBLE_GATHERING": "explicit",
+            "ANSIBLE_RETRY_FILES_ENABLED": "0",
+            "ANSIBLE_NOCOWS": "1",
+            "PATH": f"{Path(program).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        }
+
+
+class _Listener:
+    """Takes ansible-runner's events; returns False so that no file is kept for each of them."""
+
+    def __init__(self, found: dict[str, NodeResult], on_event: Event) -> None:
+        self._found = found
+        self._on_event = on_event
+
+    def __call__(self, event: dict[str, Any]) -> bool:
+        data = event.get("event_data") or {}
+        node = data.get("host")
+        result = self._found.get(str(node))
+        if result is None:
+            return False
+        told = data.get("res") or {}
+        match event.get("event"):
+            case "runner_on_start":
+                self._on_event(str(node), "begun")
+            case "runner_on_ok":
+                self._take(result, told, ok=True)
+                self._on_event(str(node), "ok")
+            case "runner_on_failed":
+                self._take(result, told, ok=False)
+                self._on_event(str(node), "failed")
+            case "runner_on_unreachable":
+                result.unreachable, result.why = True, _plain(told.get("msg", "unreachable"))
+                self._on_event(str(node), "unreachable")
+        return False
+
+    @staticmethod
+    def _take(result: NodeResult, told: dict[str, Any], *, ok: bool) -> None:
+        result.ok, result.changed = ok, bool(told.get("changed"))
+        result.why = "" if ok else _plain(told.get("why") or told.get("msg") or "failed")
+        result.results = [one for one in told.get("results") or [] if isinstance(one, dict)]
+        shown = told.get("diff") or []
+        result.differences = [str(one.get("prepared", "")) for one in shown if isinstance(one, dict)]
+
+
+def _plain(text: Any) -> str:
+    """Return one line of a message that a node may have had a hand in."""
+    return " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())[:500]
+
+
+def _explain(found: dict[str, NodeResult], folder: Path) -> None:
+    """Where Ansible itself stopped, give its last words to the nodes that it said nothing about."""
+    silent = [result for result in found.values() if not result.ok and not result.unreachable and not result.results]
+    logs = sorted(folder.glob("artifacts/*/stdout"))
+    if not silent or not logs:
+        return
+    lines = [_plain(line) for line in logs[-1].read_text(encoding="utf-8", errors="replace").splitlines()]
+    last = next((line for line in reversed(lines) if "ERROR" in line or "error" in line), "")
+    for result in silent:
+        if result.why.startswith("Ansible said nothing") and last:
+            result.why = last

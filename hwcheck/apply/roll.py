@@ -1,0 +1,259 @@
+"""
+A roll-out, wave by wave: drain → write → wait for the boot → settle → read anew → compare → put back, or hold.
+
+The order of things and nothing else: which nodes and when to hold is :mod:`hwcheck.rollout`, how a node is written is
+:mod:`.ansible`, how it is read and judged is passed in. What has become of each node is recorded before the next thing
+is done, so that a run which was killed is resumed, or undone, from its folder.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hwcheck.apply import run_folder as states
+from hwcheck.apply.ansible import NodeResult, Play
+from hwcheck.apply.drain import Drain, DrainError
+from hwcheck.apply.run_folder import RunFolder
+from hwcheck.findings import Finding
+from hwcheck.plan import NodePlan
+from hwcheck.rollout import READS, Comparison, Wave, compare, reason_to_hold
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Fresh evidence of a node, judged: its findings and its boot; ``error`` where it did not answer."""
+
+    findings: Sequence[Finding] = ()
+    boot_id: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """
+    What a roll-out works with.
+
+    Attributes:
+        play: writes to nodes.
+        read: nodes → their readings; unreachable ones are among them.
+        drain: None where nodes need not be taken out of work.
+        say: tells the user one line.
+        sleep: waits.
+        clock: monotonic seconds.
+    """
+
+    play: Play
+    read: Callable[[list[str]], Mapping[str, Reading]]
+    drain: Drain | None
+    say: Callable[[str], None]
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds: before a change is judged, between two reads, for a reboot; and a file whose presence stops us."""
+
+    settle: float = 3.0
+    between: float = 5.0
+    reboot: float = 900.0
+    freeze: Path | None = None
+
+
+@dataclass(slots=True)
+class Roll:
+    """
+    One roll-out.
+
+    Args:
+        run: its record, locked by the caller.
+        plans: node → plan.
+        before: node → findings on which its plan rests.
+        ports: see :class:`Ports`.
+        patience: see :class:`Patience`.
+        variables: for the play: programs that are no work, and the like.
+    """
+
+    run: RunFolder
+    plans: Mapping[str, NodePlan]
+    before: Mapping[str, Sequence[Finding]]
+    ports: Ports
+    patience: Patience = Patience()
+    variables: dict[str, Any] = field(default_factory=dict)
+    comparisons: list[Comparison] = field(default_factory=list)
+
+    def go(self, waves: Sequence[Wave]) -> str:
+        """
+        Go through the waves.
+
+        Returns:
+            Why it holds, for a person to decide; "" when all nodes are done.
+        """
+        for number, wave in enumerate(waves, 1):
+            why = self._frozen()
+            if why:
+                return why
+            what = "canary" if wave.canary else f"wave {number} of {len(waves)}"
+            self.ports.say(f"{what}: {', '.join(wave.nodes[:8])}{' ...' if len(wave.nodes) > 8 else ''}")
+            why = self._wave(wave)
+            if why:
+                return why
+        return ""
+
+    def _frozen(self) -> str:
+        freeze = self.patience.freeze
+        if freeze is None or not freeze.exists():
+            return ""
+        return f"changes are frozen ({freeze} is there); nothing more is changed until it is gone"
+
+    def _wave(self, wave: Wave) -> str:
+        ready = self._drained([node for node in wave.nodes if self._state(node) != states.CHANGED])
+        self._write(ready)
+        changed = [node for node in wave.nodes if self._state(node) == states.CHANGED]
+        self._await_boot([node for node in changed if self.plans[node].reboot])
+        if changed:
+            self._compare(changed)
+        self._put_back()
+        failed = [node for node in wave.nodes if self._state(node) == states.FAILED]
+        if failed:
+            known = self.run.record["nodes"][failed[0]]
+            return f"{failed[0]} could not be changed: {known['why']}"
+        return reason_to_hold(wave.canary, self.comparisons, len(self.comparisons))
+
+    def _state(self, node: str) -> str:
+        return str(self.run.record["nodes"].get(node, {}).get("state", states.PLANNED))
+
+    # --------------------------------------------------------------------------------------------------- out and back
+
+    @property
+    def _reason(self) -> str:
+        return f"hwcheck {self.run.name}"
+
+    def _drained(self, nodes: list[str]) -> list[str]:
+        """Take nodes out of work; returns those that are."""
+        drain = self.ports.drain
+        if drain is None or not nodes:
+            return nodes
+        ready = []
+
+        def out(node: str) -> tuple[str, bool, str]:
+            try:
+                return node, drain.drain(node, self._reason), ""
+            except DrainError as error:
+                return node, False, str(error)
+
+        with ThreadPoolExecutor(min(32, len(nodes))) as pool:
+            for node, ours, why in pool.map(out, nodes):
+                if why:
+                    self.run.set_state([node], states.REFUSED, f"not drained, nothing was written: {why}")
+                    continue
+                if ours and node not in self.run.record["drained"]:
+                    self.run.record["drained"].append(node)
+                ready.append(node)
+        self.run.save()
+        return ready
+
+    def _put_back(self) -> None:
+        """Put nodes back that are good, or to which nothing was written."""
+        drain = self.ports.drain
+        if drain is None:
+            return
+        for node in list(self.run.record["drained"]):
+            if self._state(node) not in (states.GOOD, states.REFUSED, states.UNDONE):
+                continue
+            try:
+                drain.undrain(node, self._reason)
+            except DrainError as error:
+                self.ports.say(f"{node}: could not be put back to work: {error}")
+                continue
+            self.run.record["drained"].remove(node)
+            self.run.save()
+
+    # --------------------------------------------------------------------------------------------------------- change
+
+    def _write(self, nodes: list[str]) -> None:
+        if not nodes:
+            return
+        self.run.set_state(nodes, states.BEGUN)
+        results = self.ports.play.run(nodes, self._play_variables("apply"), lambda *_: None)
+        self.run.record["results"] = {
+            **self.run.record.get("results", {}), **{node: result.results for node, result in results.items()}
+        }  # fmt: skip
+        for node, result in results.items():
+            state = _state_after(result)
+            self.run.set_state([node], state, result.why or _refusals(result))
+            if state != states.CHANGED:
+                self.ports.say(f"{node}: {state}: {result.why}")
+
+    def _play_variables(self, stage: str) -> dict[str, Any]:
+        return {
+            **self.variables, "hwcheck_stage": stage, "hwcheck_run": self.run.name,
+            "hwcheck_holder": self.run.record["holder"], "hwcheck_run_dir": str(self.run.path),
+        }  # fmt: skip
+
+    def _await_boot(self, nodes: list[str]) -> None:
+        """Wait until nodes have booted anew; one that does not come back has failed."""
+        waiting = {node: self.plans[node].boot_id for node in nodes}
+        if waiting:
+            self.ports.say(f"waiting for the reboot of {len(waiting)} node{'s' if len(waiting) > 1 else ''}")
+        until = self.ports.clock() + self.patience.reboot
+        while waiting and self.ports.clock() < until:
+            self.ports.sleep(min(self.patience.between, 2.0))
+            for node, reading in self.ports.read(list(waiting)).items():
+                if not reading.error and reading.boot_id and reading.boot_id != waiting[node]:
+                    del waiting[node]
+        self.run.set_state(waiting, states.FAILED, f"did not come back within {self.patience.reboot:g} s of its reboot")
+
+    # -------------------------------------------------------------------------------------------------------- compare
+
+    def _compare(self, nodes: list[str]) -> None:
+        self.ports.sleep(self.patience.settle)
+        reads: dict[str, list[Sequence[Finding]]] = {node: [] for node in nodes}
+        verdicts: dict[str, Comparison] = {}
+        asked = nodes
+        for attempt in range(READS):
+            if attempt:
+                self.ports.sleep(self.patience.between)
+            for node, reading in self.ports.read(asked).items():
+                reads[node].append(reading.findings)
+                verdicts[node] = self._verdict(node, reads[node], reading.error)
+            asked = [node for node in asked if node not in verdicts or not verdicts[node].is_good]
+            if not asked:
+                break
+        for node in nodes:
+            one = verdicts.get(node, Comparison(node, ((("evidence.reachable", ""), "was not read"),)))
+            self.comparisons.append(one)
+            if one.is_good:
+                self.run.set_state([node], states.GOOD)
+                continue
+            told = "; ".join(f"{key[0]} {key[1]}: {text}" for key, text in (*one.not_right, *one.worse))
+            self.run.set_state([node], states.QUARANTINED, told[:1000])
+            self.ports.say(f"{node}: quarantined: {told[:300]}")
+
+    def _verdict(self, node: str, reads: Sequence[Sequence[Finding]], error: str) -> Comparison:
+        if error:
+            return Comparison(node, ((("evidence.reachable", ""), error),))
+        changed = [
+            str(one["id"])
+            for one in self.run.record.get("results", {}).get(node, [])
+            if one.get("status") in ("changed", "right")
+        ]
+        return compare(node, self.before.get(node, ()), reads, changed)
+
+
+def _state_after(result: NodeResult) -> str:
+    """Tell a node that refused everything before a write from one on which something went wrong."""
+    if result.ok:
+        return states.CHANGED
+    written = any(one.get("status") in ("changed", "failed") for one in result.results)
+    return states.FAILED if written or result.unreachable else states.REFUSED
+
+
+def _refusals(result: NodeResult) -> str:
+    told = [f"{one['id']}: {one['why']}" for one in result.results if one.get("status") in ("refused", "stale")]
+    return "; ".join(told)[:1000]
