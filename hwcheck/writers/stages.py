@@ -22,6 +22,7 @@ from typing import Callable
 
 from . import acts, idle, lease
 from . import journal as journals
+from .differences import difference
 from .making import Maker, verify
 from .mechanism import MECHANISMS
 from .mechanisms import load_all
@@ -64,6 +65,7 @@ def check(place: Place, request: Json) -> Json:
     return {
         "changed": bool(proposed.changes or proposed.acts), "results": proposed.results, "changes": proposed.changes,
         "acts": proposed.acts, "disturbs": proposed.disturbs,
+        "differences": [difference(change) for change in proposed.changes],
         "workers": idle.workers(place, _ignored(request)) if proposed.disturbs else [],
     }  # fmt: skip
 
@@ -138,7 +140,10 @@ def commit(place: Place, request: Json) -> Json:
         if good and not any(one["do"] == "reboot" for one in journal["acts"] if one["state"] == "begun"):
             lease.release(place, run)
     changed = any(one["status"] == "changed" for one in journal["results"]) or bool(journal["acts"])
-    return {"changed": changed, "results": journal["results"], "journal": journal, "ok": good, "why": _wrong(journal)}
+    return {
+        "changed": changed, "results": journal["results"], "journal": journal, "ok": good, "why": _wrong(journal),
+        "differences": [difference(change) for change in journal["changes"]],
+    }  # fmt: skip
 
 
 def _disturbs(journal: Json, request: Json) -> bool:

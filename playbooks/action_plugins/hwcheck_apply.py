@@ -10,7 +10,6 @@ of a node reach the module as they are.
 
 from __future__ import annotations
 
-import difflib
 import fcntl
 import getpass
 import json
@@ -20,7 +19,6 @@ import secrets
 import socket
 import tempfile
 import time
-from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -131,27 +129,14 @@ class ActionModule(ActionBase):
 
 def _told(answer: dict[str, Any], *, diff: bool) -> dict[str, Any]:
     """Shape an answer as Ansible shows it."""
-    told = {key: value for key, value in answer.items() if key not in ("invocation", "changes", "journal")}
+    told = {
+        key: value for key, value in answer.items() if key not in ("invocation", "changes", "journal", "differences")
+    }
     results = answer.get("results") or []
     told["reboot_required"] = any("next boot" in str(one.get("why", "")) for one in results if isinstance(one, dict))
     told["refused"] = [
         f"{one.get('id')}: {one.get('why')}" for one in results if one.get("status") in ("refused", "stale")
     ]
-    changes = answer.get("changes") or (answer.get("journal") or {}).get("changes") or []
     if diff:
-        told["diff"] = [_difference(change) for change in changes]
+        told["diff"] = [{"prepared": text} for text in answer.get("differences") or []]
     return told
-
-
-def _difference(change: dict[str, Any]) -> dict[str, Any]:
-    name = str(change["target"]) + (f" {change['key']}" if change.get("key") else "")
-    before, after = (_shown(change[side]) for side in ("before", "after"))
-    text = "".join(difflib.unified_diff(before, after, f"before: {name}", f"after: {name}"))
-    return {"prepared": text, "before_header": name, "after_header": name}
-
-
-def _shown(state: Any) -> list[str]:
-    if state is None:
-        return []
-    text = b64decode(state["bytes"]).decode("utf-8", "replace") if isinstance(state, dict) else f"{state}\n"
-    return text.splitlines(keepends=True)
