@@ -161,7 +161,7 @@ def _states(findings: Sequence[Finding]) -> dict[Key, tuple[int, str]]:
     return states
 
 
-def reason_to_hold(canary: bool, comparisons: Sequence[Comparison], touched: int) -> str:  # noqa: FBT001 - of a Wave
+def reason_to_hold(*, canary: bool, comparisons: Sequence[Comparison], touched: int) -> str:
     """
     Say why the roll-out must hold; "" when it may go on.
 

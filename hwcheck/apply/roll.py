@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from hwcheck.apply import run_folder as states
-from hwcheck.apply.ansible import NodeResult, Play
+from hwcheck.apply.ansible import Event, NodeResult
 from hwcheck.apply.drain import Drain, DrainError
 from hwcheck.apply.run_folder import RunFolder
 from hwcheck.findings import Finding
@@ -33,6 +33,15 @@ class Reading:
     error: str = ""
 
 
+class Writer(Protocol):
+    """Writes to nodes: :class:`hwcheck.apply.ansible.Play`, :class:`hwcheck.apply.direct.Direct`."""
+
+    def run(
+        self, nodes: list[str], variables: dict[str, Any], on_event: Event, *, check: bool = False
+    ) -> dict[str, NodeResult]:
+        """Carry out the stage that the variables name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
     """
@@ -47,7 +56,7 @@ class Ports:
         clock: monotonic seconds.
     """
 
-    play: Play
+    play: Writer
     read: Callable[[list[str]], Mapping[str, Reading]]
     drain: Drain | None
     say: Callable[[str], None]
@@ -112,20 +121,21 @@ class Roll:
         return f"changes are frozen ({freeze} is there); nothing more is changed until it is gone"
 
     def _wave(self, wave: Wave) -> str:
-        ready = self._drained([node for node in wave.nodes if self._state(node) != states.CHANGED])
+        ready = self._drained([node for node in wave.nodes if self.state(node) != states.CHANGED])
         self._write(ready)
-        changed = [node for node in wave.nodes if self._state(node) == states.CHANGED]
+        changed = [node for node in wave.nodes if self.state(node) == states.CHANGED]
         self._await_boot([node for node in changed if self.plans[node].reboot])
         if changed:
             self._compare(changed)
         self._put_back()
-        failed = [node for node in wave.nodes if self._state(node) == states.FAILED]
+        failed = [node for node in wave.nodes if self.state(node) == states.FAILED]
         if failed:
             known = self.run.record["nodes"][failed[0]]
             return f"{failed[0]} could not be changed: {known['why']}"
-        return reason_to_hold(wave.canary, self.comparisons, len(self.comparisons))
+        return reason_to_hold(canary=wave.canary, comparisons=self.comparisons, touched=len(self.comparisons))
 
-    def _state(self, node: str) -> str:
+    def state(self, node: str) -> str:
+        """Return what has become of a node so far."""
         return str(self.run.record["nodes"].get(node, {}).get("state", states.PLANNED))
 
     # --------------------------------------------------------------------------------------------------- out and back
@@ -164,7 +174,7 @@ class Roll:
         if drain is None:
             return
         for node in list(self.run.record["drained"]):
-            if self._state(node) not in (states.GOOD, states.REFUSED, states.UNDONE):
+            if self.state(node) not in (states.GOOD, states.REFUSED, states.UNDONE):
                 continue
             try:
                 drain.undrain(node, self._reason)
@@ -189,6 +199,17 @@ class Roll:
             self.run.set_state([node], state, result.why or _refusals(result))
             if state != states.CHANGED:
                 self.ports.say(f"{node}: {state}: {result.why}")
+
+    def undo(self, nodes: list[str]) -> dict[str, NodeResult]:
+        """Take back what this run has changed on nodes."""
+        results = self.ports.play.run(nodes, self._play_variables("undo"), lambda *_: None)
+        for node, result in results.items():
+            if result.ok and not result.results:
+                self.run.set_state([node], states.UNDONE)
+            else:
+                self.run.set_state([node], self.state(node), result.why or "partly taken back")
+        self._put_back()
+        return results
 
     def _play_variables(self, stage: str) -> dict[str, Any]:
         return {
