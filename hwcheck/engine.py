@@ -218,6 +218,7 @@ def _finding(check: Relation, subject: Subject, given: Given, answer: Answer) ->
         expected=answer.expected,
         origin=answer.origin or given.origin(first),
         remedy=(answer.remedy or check.remedy) if bad else None,
+        seen=answer.seen,
     )
 
 

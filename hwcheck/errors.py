@@ -6,6 +6,7 @@ The errors hwcheck raises on purpose; anything else that escapes is a bug.
     HwcheckError
     ├── UsageError     flags, targets or files named on the command line are wrong        exit 2
     ├── ProfileError   a profile, site layer or waiver file does not load                 exit 2
+    ├── PlanError      checks contradict each other, or a plan file cannot be used             exit 2
     ├── EvidenceError  an evidence directory or bundle cannot be used as one              exit 2
     ├── TransportError a node cannot be reached or did not answer; becomes a line of the report    exit 3
     └── ParseError     a text is of a known format but cannot be understood; caught at
@@ -40,6 +41,10 @@ class ProfileError(HwcheckError):
         self.path, self.line = path, line
         where = f"{path}:{line}: " if line else f"{path}: " if path else ""
         super().__init__(where + message)
+
+
+class PlanError(HwcheckError):
+    """Two checks want different values for one key, or a plan file is not what it says."""
 
 
 class EvidenceError(HwcheckError):

@@ -45,8 +45,12 @@ class Write:
         opt_in: written only where the site or the command line asks for it.
         restart: unit that has to be restarted before it takes effect; "" for none.
         irreversible: cannot be undone.
-        indirect: the check judges another thing than the key (a register, not the kernel's policy over it), so what the
-            check saw is no value of the key.
+        indirect: the check judges another thing than the key (a register, not the kernel's policy over it), or in other
+            words, so what the check saw is no value of the key.
+        subject: what the key belongs to where that is not the finding's subject (a bridge that a check of the node
+            names); "" otherwise.
+        refused_by: fact of the node that says why it lets nobody write this; "" when there is none.
+        keeps: it only keeps for the next boot what runs now; another check's wish for the key comes first.
     """
 
     mechanism: str
@@ -56,6 +60,9 @@ class Write:
     restart: str = ""
     irreversible: bool = False
     indirect: bool = False
+    subject: str = ""
+    refused_by: str = ""
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,7 @@ class Remedy:
         writes: values that do it.
         acts: deeds that do it, after the writes.
         by_hand: why hwcheck neither writes nor acts though the kind says so; "" where it does.
+        worked_out: in words, what the check writes where that depends on the values; "" where ``writes`` say it.
     """
 
     kind: str
@@ -98,6 +106,7 @@ class Remedy:
     writes: tuple[Write, ...] = field(default=(), compare=False)
     acts: tuple[Act, ...] = field(default=(), compare=False)
     by_hand: str = field(default="", compare=False)
+    worked_out: str = field(default="", compare=False)
 
 
 @dataclass(slots=True)

@@ -90,6 +90,8 @@ LIBRARY_EXCEPTIONS = {
     ("knowledge/catalogue.py", "importlib"): "reads the catalogues, which are part of the package",
     ("knowledge/catalogue.py", "io"): "gives the csv module the text it has read",
     ("knowledge/known_issues.py", "importlib"): "reads the list of known issues, which is part of the package",
+    ("plan/file.py", "importlib"): "reads the schema of plans, which is part of the package",
+    ("plan/file.py", "pathlib"): "reads the plan file whose path it is given",
     ("profiles/layers.py", "importlib"): "reads the shipped layers, which are part of the package",
     ("profiles/layers.py", "pathlib"): "reads the site layers whose paths it is given",
     ("parse/log_prefix.py", "datetime"): "times printed in a log; the clock itself is never read, see below",
@@ -107,6 +109,7 @@ CALL_EXCEPTIONS = {
     ("knowledge/catalogue.py", "read_text"): "a catalogue of the package",
     ("knowledge/known_issues.py", "read_text"): "the list of the package",
     ("parse/gpu_block.py", "read_text"): "a method of its own that reads a text it is given",
+    ("plan/file.py", "read_text"): "the schema of the package, or the plan file whose path is given",
     ("profiles/layers.py", "read_text"): "a shipped layer, or a site layer whose path is given",
     ("profiles/layers.py", "iterdir"): "the shipped layers",
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, unknown, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Remedy, Urgency, Write
 
 _BANKS = (
     "gpu.remap.banks.max",
@@ -15,17 +17,21 @@ _BANKS = (
 _TOLERANCE_W = 0.5
 
 
+_LIMIT = Remedy(
+    "act",
+    "Find who lowered the limit (a unit, a benchmark, the BMC or a rack power policy); put it back with "
+    "nvidia-smi -pl DEFAULT for each GPU, unless the site means it: then say so in a waiver.",
+    disturbs="nothing",
+    worked_out="gpu power_limit = default, where a lower one was asked for (only with opt-in)",
+)
+
+
 @relation(
     "power.limit",
     needs=("gpu.power.limit", "gpu.power.default"),
     uses=("gpu.power.requested", "gpu.module_power.limit"),
     urgency=Urgency.MAINTENANCE,
-    remedy=Remedy(
-        "act",
-        "Find who lowered the limit (a unit, a benchmark, the BMC or a rack power policy); put it back with "
-        "nvidia-smi -pl DEFAULT for each GPU, unless the site means it: then say so in a waiver.",
-        disturbs="nothing",
-    ),
+    remedy=_LIMIT,
 )
 def power_limit_is_default(given: Given) -> Answer:
     """
@@ -49,9 +55,9 @@ def power_limit_is_default(given: Given) -> Answer:
     requested = given.maybe("gpu.power.requested")
     asked = limit if requested is None else requested
     if asked < default - _TOLERANCE_W:
-        return warn(
-            f"power limit is set to {asked:g} W, the board's default is {default:g} W", observed=asked, expected=default
-        )
+        remedy = replace(_LIMIT, writes=(Write("gpu", "power_limit", "default", opt_in=True, indirect=True),))
+        text = f"power limit is set to {asked:g} W, the board's default is {default:g} W"
+        return warn(text, observed=asked, expected=default, remedy=remedy)
     if limit >= default - _TOLERANCE_W:
         return ok(f"power limit is {limit:g} W, the board's default {default:g} W", observed=limit, expected=default)
     if given.maybe("gpu.module_power.limit") is not None:

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 
 from hwcheck.checks.relation import Answer, Every, Given, fail, ok, relation, skip, unknown
 from hwcheck.facts import Subject
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Act, Remedy, Urgency
 
 _REMEDY = Remedy(
     "act",
     "Drain and reboot the node, then read nvidia-smi c2c -s again; look for Xid 121, 173 and 174 in the kernel log. If "
     "the links stay down, run the field diagnostic and replace the module (RMA): the links are inside it.",
     disturbs="node",
+    acts=(Act("reboot", opt_in=True),),
 )
 
 

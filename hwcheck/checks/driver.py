@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Act, Remedy, Urgency
 
 _NO_MANAGER = ("h100-pcie", "h100-nvl", "h200-nvl", "gh200", "gh200-144g", "gb200", "gb300")
 """Platforms whose nodes run no fabric manager: bridged or single cards, and trays whose switch trays run it."""
@@ -109,6 +109,7 @@ def imex_matches_driver(given: Given) -> Answer:
         "nvidia_drm, nvidia_modeset and nvidia (rmmod, modprobe), or reboot; hold the driver packages against "
         "unattended upgrades.",
         disturbs="node",
+        acts=(Act("reload_driver", "nvidia", opt_in=True),),
     ),
 )
 def library_matches_module(given: Given) -> Answer:
@@ -143,6 +144,7 @@ def library_matches_module(given: Given) -> Answer:
         "act",
         "Drain the node and reload the driver or reboot, so that the loaded version is the installed one.",
         disturbs="node",
+        acts=(Act("reload_driver", "nvidia", opt_in=True),),
     ),
 )
 def loaded_is_installed(given: Given) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Act, Remedy, Urgency
 
 _WINDOWS = "read in WSL on Windows, which is no supported platform: a GPU in TCC mode makes NVML there fail for all"
 
@@ -18,6 +18,7 @@ _WINDOWS = "read in WSL on Windows, which is no supported platform: a GPU in TCC
         "Load the driver: modprobe nvidia, and read dmesg for why it refuses; after a kernel update rebuild the module "
         "(dkms autoinstall) and reboot. In a container that lost its devices, start the container anew.",
         disturbs="node",
+        acts=(Act("reload_driver", "nvidia", opt_in=True),),
     ),
 )
 def driver_loaded(given: Given) -> Answer:
@@ -81,6 +82,7 @@ def devices_found(given: Given) -> Answer:
         "Drain the node, read dmesg for the Xid of this GPU, and reboot; if it comes back, power cycle, then reseat or "
         "replace the GPU.",
         disturbs="node",
+        acts=(Act("reboot", opt_in=True),),
     ),
 )
 def device_opens(given: Given) -> Answer:
@@ -144,6 +146,7 @@ def container_runtime(given: Given) -> Answer:
         "write",
         "Blacklist nouveau, rebuild the initramfs, reboot, and load the NVIDIA driver.",
         disturbs="node",
+        by_hand="The initramfs has to be built anew; the driver's package does both.",
     ),
 )
 def bound_driver(given: Given) -> Answer | None:

@@ -8,10 +8,12 @@ from typing import Any
 
 from hwcheck.checks.relation import Answer, Given, Relation, fail, ok, skip, warn
 from hwcheck.facts import NAMES, Facet, show
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Act, Remedy, Urgency, Write
 from hwcheck.profiles.expectation import Expectation
-from hwcheck.profiles.layers import Entry
+from hwcheck.profiles.layer import Entry
+from hwcheck.profiles.remedies import as_text, listed, wanted_text
 
+RUNNING, NEXT_BOOT = str(Facet.RUNNING), str(Facet.NEXT_BOOT)
 Condition = Callable[[Given], "bool | None"]
 
 
@@ -23,7 +25,6 @@ def compile_entry(entry: Entry) -> Relation:
     """
     data = entry.data
     fact = data["fact"]
-    remedy = Remedy(**data["remedy"]) if data.get("remedy") else None
     return Relation(
         id=entry.id,
         scope=NAMES[fact].scope,
@@ -32,11 +33,29 @@ def compile_entry(entry: Entry) -> Relation:
         any_of=(),
         body=_setting_body(data) if data.get("setting") else _body(data),
         urgency=Urgency(data.get("urgency", "maintenance")),
-        remedy=remedy,
+        remedy=remedy_of(data),
         title=data["title"],
         text=data["why"],
         facets=bool(data.get("setting")),
     )
+
+
+def remedy_of(data: dict[str, Any]) -> Remedy | None:
+    """
+    Make the remedy of a merged entry.
+
+    What it would write is left out while the entry wants nothing: without a figure there is nothing to write.
+    """
+    told = data.get("remedy")
+    if not told:
+        return None
+    words = {key: value for key, value in told.items() if key not in ("write", "act")}
+    wants = bool(data.get("expect") or data.get("prefer"))
+    writes = tuple(
+        Write(**{**write, "value": as_text(write["value"]) if "value" in write else wanted_text(data)})
+        for write in (listed(told, "write") if wants else ())
+    )
+    return Remedy(**words, writes=writes, acts=tuple(Act(**act) for act in listed(told, "act")))
 
 
 def _body(data: dict[str, Any]) -> Callable[[Given], Answer]:
@@ -88,17 +107,18 @@ def _setting_body(data: dict[str, Any]) -> Callable[[Given], Answer]:
         running = given[fact]
         if given.next_boot_only:
             answer = judge(running)
-            return replace(answer, message=f"{answer.message} (for the next boot; nothing runs here)")
-        effective = given.maybe(fact, Facet.EFFECTIVE)
+            text = f"{answer.message} (for the next boot; nothing runs here)"
+            return replace(answer, message=text, seen={RUNNING: None, NEXT_BOOT: running})
+        effective, following = given.maybe(fact, Facet.EFFECTIVE), given.maybe(fact, Facet.NEXT_BOOT)
+        seen = {RUNNING: running, NEXT_BOOT: following}
         answer = judge(running if effective is None else effective)
         if effective is not None and answer.status in ("fail", "warn") and judge(running).status == "pass":
             text = f"{title} is set to {show(fact, running)} but has no effect: effective is {show(fact, effective)}"
-            return Answer(answer.status, text, observed=effective, expected=answer.expected)
-        following = given.maybe(fact, Facet.NEXT_BOOT)
+            return Answer(answer.status, text, observed=effective, expected=answer.expected, seen=seen)
         if answer.status == "pass" and following is not None and judge(following).status != "pass":
             text = f"{title} is right now but will be {show(fact, following)} after a reboot"
-            return warn(text, observed=following, expected=answer.expected)
-        return answer
+            return warn(text, observed=following, expected=answer.expected, seen=seen)
+        return replace(answer, seen=seen)
 
     return body
 

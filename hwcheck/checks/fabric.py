@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hwcheck.checks.relation import Answer, Given, Some, fail, ok, relation, skip, unknown, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Act, Remedy, Urgency
 
 _HOST = Remedy(
     "act",
@@ -14,6 +15,7 @@ _HOST = Remedy(
     "activate the NVSwitch partition of this VM.",
     disturbs="board",
 )
+_RESTART = replace(_HOST, acts=(Act("restart", "nvidia-fabricmanager.service", opt_in=True),))
 _PARTITION = Remedy(
     "hands",
     "The fabric refuses this GPU its resources: ask the rack's or cloud operator (NMX, fabric manager on the switch "
@@ -25,12 +27,19 @@ _HEALTH = Remedy(
     "Drain the node; look for Xid 74 or 144-150 and switch errors of this GPU, then reset the GPU; if the fabric stays "
     "unhealthy, the operator of the NVLink domain must look at the switch trays and cables.",
     disturbs="board",
+    acts=(Act("reset_gpu", "{subject}", opt_in=True),),
 )
 _ZERO = "00000000-0000-0000-0000-000000000000"
 _SUCCESS = ("success", "ok")
 
 
-@relation("fabric.state", needs=("gpu.fabric.state",), uses=("gpu.fabric.status",), urgency=Urgency.NOW, remedy=_HOST)
+@relation(
+    "fabric.state",
+    needs=("gpu.fabric.state",),
+    uses=("gpu.fabric.status", "platform.virtualization"),
+    urgency=Urgency.NOW,
+    remedy=_HOST,
+)
 def registered_with_fabric(given: Given) -> Answer:
     """
     The GPU is registered with its NVLink fabric.
@@ -51,7 +60,10 @@ def registered_with_fabric(given: Given) -> Answer:
     if state.lower() in ("not supported", "n/a"):
         return skip("the GPU has no NVLink fabric")
     if state.lower() != "completed":
-        return fail(f"fabric state is {state}, expected Completed", observed=state, expected="Completed")
+        # only where this host runs the fabric manager: in a rack, or for a guest, somebody else does
+        here = given.bound("fabric.kind") == "nvswitch" and given.maybe("platform.virtualization") == "none"
+        text = f"fabric state is {state}, expected Completed"
+        return fail(text, observed=state, expected="Completed", remedy=_RESTART if here else _HOST)
     if status is None:
         return skip("fabric state is Completed, which is no success without a status; the status is not there")
     if status.lower() in _SUCCESS:

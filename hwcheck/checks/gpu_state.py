@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Act, Remedy, Urgency
 
 _RESET = Remedy(
     "act",
     "Drain the node, then reset the GPU (nvidia-smi --gpu-reset; on an HGX board all GPUs together, with persistence "
     "daemon and fabric manager stopped). If it returns, reboot; if it still returns, run the field diagnostic for RMA.",
     disturbs="board",
+    acts=(Act("reset_gpu", "{subject}"),),
 )
 _REBOOT = Remedy(
-    "act", "Drain the node and reboot it; if the request returns, open a case with the vendor.", disturbs="node"
+    "act",
+    "Drain the node and reboot it; if the request returns, open a case with the vendor.",
+    disturbs="node",
+    acts=(Act("reboot"),),
 )
 _DRAIN_P2P = Remedy(
     "act",
     "Let no new job use this GPU's NVLink peers (drain peer-to-peer traffic), and reset the GPU when its jobs have "
     "ended.",
     disturbs="gpu",
+    acts=(Act("reset_gpu", "{subject}"),),
 )
+_ONE_VALUE = replace(_RESET, acts=(), by_hand="One value that cannot be read is no reason for a reset by itself.")
 _ACTIONS = {
     "reset": (_RESET, Urgency.NOW),
     "gpu reset": (_RESET, Urgency.NOW),
@@ -77,4 +85,4 @@ def driver_can_read_gpu(given: Given) -> Answer:
         return fail(f"the GPU needs a reset before it can be used: {error}", observed=error)
     if "lost" in error.lower() or "unknown error" in error.lower() or error.strip() == "ERR!":
         return fail(f"the driver cannot read this GPU: {error}; it needs a reset or a reboot", observed=error)
-    return warn(f"the driver failed to read a value of this GPU: {error}", observed=error)
+    return warn(f"the driver failed to read a value of this GPU: {error}", observed=error, remedy=_ONE_VALUE)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from hwcheck.checks.relation import Answer, Given, Some, fail, ok, relation, skip, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Remedy, Urgency, Write
 
 _PEERMEM = Remedy(
     "act",
@@ -70,6 +71,8 @@ _WAY = Remedy(
     "DOCA-OFED, reinstall the GPU driver after it, load nvidia_peermem and name it in /etc/modules-load.d.",
     role="gpudirect",
     disturbs="nothing",
+    worked_out="module_load nvidia_peermem = loaded, where the RDMA stack takes it",
+    by_hand="Both ways need other packages: the open kernel module, or DOCA-OFED under the GPU driver.",
 )
 _DMABUF = (5, 12)
 """First kernel whose RDMA core takes dma-buf memory."""
@@ -124,7 +127,11 @@ def there_is_a_way(given: Given) -> Answer:
     )
     text = f"no way for GPUDirect RDMA: nvidia_peermem {module}, and no dma-buf, for {no_dmabuf}"
     gpus = given.maybe("gpu.attached_count")
-    return (fail if gpus and active >= gpus else warn)(text, observed="none", expected="dma-buf or nvidia_peermem")
+    remedy = _WAY
+    if takes and not peermem:
+        remedy = replace(_WAY, by_hand="", writes=(Write("module_load", "nvidia_peermem", "loaded"),))
+    judge = fail if gpus and active >= gpus else warn
+    return judge(text, observed="none", expected="dma-buf or nvidia_peermem", remedy=remedy)
 
 
 def _dmabuf(release: str) -> bool | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from hwcheck.checks.pcie import in_guest
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Remedy, Urgency, Write
 
 
 def absent(given: Given, module: str) -> bool:
@@ -29,6 +30,7 @@ def absent(given: Given, module: str) -> bool:
         "(--use_cuda_dmabuf, open kernel module, kernel 5.12 or later).",
         role="gpudirect",
         disturbs="nothing",
+        writes=(Write("module_load", "nvidia_peermem", "loaded"),),
     ),
 )
 def peermem_loaded(given: Given) -> Answer:
@@ -62,7 +64,12 @@ def peermem_loaded(given: Given) -> Answer:
     any_of=("kernel.modules", "kernel.nouveau"),
     uses=("kernel.modules.filter",),
     urgency=Urgency.JOB_END,
-    remedy=Remedy("write", "Blacklist nouveau, rebuild the initramfs and reboot.", disturbs="node"),
+    remedy=Remedy(
+        "write",
+        "Blacklist nouveau, rebuild the initramfs and reboot.",
+        disturbs="node",
+        by_hand="The initramfs has to be built anew; the driver's package does both.",
+    ),
 )
 def nouveau_absent(given: Given) -> Answer:
     """
@@ -86,17 +93,31 @@ def nouveau_absent(given: Given) -> Answer:
     return skip("the list of modules does not tell whether nouveau is loaded")
 
 
+_PASS_THROUGH = Remedy(
+    "write",
+    "On bare metal add iommu=pt (x86) or iommu.passthrough=1 (Arm) to the kernel arguments and reboot; a host of "
+    "virtual machines keeps translation.",
+    role="kernel_cmdline",
+    disturbs="node",
+    worked_out="kernel_argument iommu = pt (x86) or iommu.passthrough = 1 (Arm), only with opt-in",
+    by_hand="Which argument it takes depends on the CPU's architecture, which is not in the evidence.",
+)
+_ARGUMENTS = {"x86_64": ("iommu", "pt"), "aarch64": ("iommu.passthrough", "1")}
+
+
+def _pass_through(given: Given) -> Remedy:
+    """Return the remedy with the argument of this architecture."""
+    key, value = _ARGUMENTS.get(given.maybe("cpu.architecture") or "", ("", ""))
+    if not key:
+        return _PASS_THROUGH
+    return replace(_PASS_THROUGH, by_hand="", writes=(Write("kernel_argument", key, value, opt_in=True),))
+
+
 @relation(
     "kernel.iommu",
     any_of=("iommu.modes", "kernel.cmdline"),
     uses=("platform.virtualization", "cpu.architecture"),
-    remedy=Remedy(
-        "write",
-        "On bare metal add iommu=pt (x86) or iommu.passthrough=1 (Arm) to the kernel arguments and reboot; a host of "
-        "virtual machines keeps translation.",
-        role="kernel_cmdline",
-        disturbs="node",
-    ),
+    remedy=_PASS_THROUGH,
 )
 def iommu_passthrough(given: Given) -> Answer:
     """
@@ -124,7 +145,12 @@ def iommu_passthrough(given: Given) -> Answer:
         return skip("no kernel argument sets the IOMMU's mode")
     if in_guest(given):
         return skip(f"{asked[0]} in a virtual machine: what its platform gives")
-    return warn(f"{asked[0]} without iommu=pt: DMA is translated", observed=asked[0], expected="iommu=pt")
+    return warn(
+        f"{asked[0]} without iommu=pt: DMA is translated",
+        observed=asked[0],
+        expected="iommu=pt",
+        remedy=_pass_through(given),
+    )
 
 
 def _iommu_modes(given: Given, modes: tuple[str, ...]) -> Answer:
@@ -134,14 +160,19 @@ def _iommu_modes(given: Given, modes: tuple[str, ...]) -> Answer:
         return ok(f"{text}: DMA is not translated", observed=list(modes))
     if in_guest(given):
         return skip(f"{text} in a virtual machine: what its platform gives", observed=list(modes))
-    return warn(f"{text}: DMA is translated", observed=list(modes), expected=["identity"])
+    remedy = _pass_through(given)
+    return warn(f"{text}: DMA is translated", observed=list(modes), expected=["identity"], remedy=remedy)
 
 
 @relation(
     "kernel.pcie_aspm",
     needs=("kernel.cmdline",),
     remedy=Remedy(
-        "write", "Remove pcie_aspm=force; use pcie_aspm.policy=performance.", role="pcie_aspm", disturbs="node"
+        "write",
+        "Remove pcie_aspm=force; use pcie_aspm.policy=performance.",
+        role="pcie_aspm",
+        disturbs="node",
+        by_hand="The argument stands where somebody else wrote it; hwcheck takes away only what it wrote.",
     ),
 )
 def aspm_argument(given: Given) -> Answer:
@@ -176,6 +207,7 @@ def aspm_argument(given: Given) -> Answer:
         "container runtime; restart them on the drained node.",
         role="memlock",
         disturbs="nothing",
+        writes=(Write("limits", "* memlock", "unlimited", indirect=True),),
     ),
 )
 def memlock_unlimited(given: Given) -> Answer:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, warn
 from hwcheck.facts import Facet
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Act, Remedy, Urgency, Write
 
 _TUNED = (
     "iommu", "iommu.passthrough", "intel_iommu", "amd_iommu", "init_on_alloc", "numa_balancing", "pci", "pcie_aspm",
@@ -22,6 +23,7 @@ _LOADER = Remedy(
     "RHEL), before the node is rebooted.",
     role="kernel_cmdline",
     disturbs="nothing",
+    worked_out="kernel_argument of each argument that would be lost = its present value (only with opt-in)",
 )
 
 
@@ -63,7 +65,11 @@ def arguments_survive(given: Given) -> Answer:
     added = f"; new will be {' '.join(new)}" if new else ""
     if lost:
         text = f"lost at the next boot: {' '.join(lost)}{added}"
-        return warn(text, observed=sorted(following), expected=sorted(lost))
+        keep = tuple(
+            Write("kernel_argument", name, value, opt_in=True, keeps=True)
+            for name, _, value in (word.partition("=") for word in sorted(lost.elements()))
+        )
+        return warn(text, observed=sorted(following), expected=sorted(lost), remedy=replace(_LOADER, writes=keep))
     if new:
         return skip(f"waits for a reboot: {' '.join(new)}", observed=sorted(new))
     return ok("the arguments that matter are the same after a reboot", observed=sorted(_tuned(running)))
@@ -163,6 +169,7 @@ def driver_for_next_kernel(given: Given) -> Answer:
         "driver packages against unattended upgrades.",
         role="driver_stack",
         disturbs="node",
+        acts=(Act("reload_driver", "nvidia", opt_in=True),),
     ),
 )
 def libraries_match_module(given: Given) -> Answer:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hwcheck.checks.relation import Answer, Every, Given, fail, ok, relation, skip, unknown, warn
 from hwcheck.facts import Subject
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Act, Remedy, Urgency
 
 SWITCHED = ("nvswitch", "nvlink-domain")
 """Fabric kinds where every link of a GPU ends in a switch and all of them must be up."""
@@ -22,12 +22,14 @@ _LINK_DOWN = Remedy(
     "manager's log. Drain the node, restart the fabric manager and reset all GPUs together, or reboot. If the links "
     "stay down: field diagnostic, then RMA.",
     disturbs="board",
+    acts=(Act("reset_gpu", opt_in=True),),
 )
 _LINK_SLOW = Remedy(
     "act",
     "Drain the node and reset all GPUs together with the fabric manager restarted, or reboot: links are trained anew. "
     "If nvidia-smi nvlink -s shows the same links slow again: field diagnostic, then RMA.",
     disturbs="board",
+    acts=(Act("reset_gpu", opt_in=True),),
 )
 _ERRORS_GROW = Remedy(
     "act",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, unknown, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Remedy, Urgency, Write
 
 GRACE_NAMES = ("GH200", "GB200", "GB300")
 """Marketing names of GPUs on a Grace CPU: their PCIe link is narrow or capped by design, traffic runs over C2C."""
@@ -18,6 +19,7 @@ _ACS = Remedy(
     "A host of virtual machines needs ACS: enable ATS on the NIC there instead.",
     role="pcie_acs",
     disturbs="node",
+    worked_out="pci_bits acs_redirect = off of each bridge that redirects (only with opt-in)",
 )
 
 
@@ -80,7 +82,9 @@ def acs_redirect(given: Given) -> Answer:
         return skip(f"{found}; {away}", observed=len(redirecting))
     which = [record["device"] for record in redirecting if record["device"]]
     named = f": {', '.join(which[:6])}" if which else "; a grep does not tell which ones"
-    return fail(f"{found}{named}", observed=f"{len(redirecting)} of {len(bridges)}", expected="0")
+    clear = tuple(Write("pci_bits", "acs_redirect", "off", opt_in=True, subject=device) for device in which)
+    remedy = replace(_ACS, writes=clear, by_hand="" if clear else "The evidence does not tell which bridges redirect.")
+    return fail(f"{found}{named}", observed=f"{len(redirecting)} of {len(bridges)}", expected="0", remedy=remedy)
 
 
 def _acs_belongs_elsewhere(given: Given) -> str:

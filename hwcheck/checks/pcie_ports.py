@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hwcheck.checks.pcie import in_guest, name_of
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Act, Remedy, Urgency, Write
 
 _UPLINK = Remedy(
     "hands",
@@ -31,6 +31,7 @@ _PAYLOAD = Remedy(
     "Reboot, so that firmware and kernel set MaxPayload anew on the whole path; a device that was hot-plugged or reset "
     "alone may keep another value.",
     disturbs="node",
+    acts=(Act("reboot", opt_in=True),),
 )
 
 
@@ -184,6 +185,10 @@ _SAVING = ("powersave", "powersupersave")
         "Write performance to /sys/module/pcie_aspm/parameters/policy and boot with pcie_aspm.policy=performance.",
         role="pcie_aspm",
         disturbs="nothing",
+        writes=(
+            Write("attribute", "/sys/module/pcie_aspm/parameters/policy", "performance"),
+            Write("kernel_argument", "pcie_aspm.policy", "performance", indirect=True),
+        ),
     ),
 )
 def policy_saves_no_power(given: Given) -> Answer:

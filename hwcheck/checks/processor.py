@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hwcheck.checks.relation import Answer, Given, ok, relation, skip, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Remedy, Urgency, Write
 
 _PIN = Remedy(
     "write",
@@ -12,7 +14,11 @@ _PIN = Remedy(
     "it unless these interrupts are banned there.",
     role="numa_pinning",
     disturbs="nothing",
+    worked_out="irq_affinity interrupts = the CPUs near the device (only with opt-in)",
+    by_hand="The list of near CPUs is too long for the evidence.",
 )
+_LONGEST = 200
+"""Characters of a CPU list that the evidence keeps: one of this length may be cut."""
 
 
 @relation("numa.irqs", needs=("rdma.device.irqs",), urgency=Urgency.NOTE, remedy=_PIN)
@@ -36,10 +42,14 @@ def interrupts_are_near(given: Given) -> Answer:
     irqs, share = given["rdma.device.irqs"], given.bound("numa.irqs_near")
     total, near = irqs["total"], irqs["near"]
     text = f"{near} of {total} interrupts go to near CPUs ({irqs['cpus']})"
+    remedy = _PIN
+    if len(irqs["cpus"]) < _LONGEST:
+        remedy = replace(_PIN, by_hand="", writes=(Write("irq_affinity", "interrupts", irqs["cpus"], opt_in=True),))
     if near == 0:
-        return warn(f"none of {total} interrupts goes to a near CPU ({irqs['cpus']})", observed=0, expected=total)
+        text = f"none of {total} interrupts goes to a near CPU ({irqs['cpus']})"
+        return warn(text, observed=0, expected=total, remedy=remedy)
     if share is not None and near < total * share / 100:
-        return warn(text, observed=near, expected=f"at least {share} %")
+        return warn(text, observed=near, expected=f"at least {share} %", remedy=remedy)
     if near < total and share is None:
         return skip(f"{text}; how they are spread is the site's decision", observed=near)
     return ok(text, observed=near)

@@ -27,6 +27,7 @@ _GID = Remedy(
     "Unset NCCL_IB_GID_INDEX (NCCL 2.21 and newer picks the GID itself), or set it to the index of the RoCE v2 GID "
     "with an IPv4 address that show_gids lists, the same on every node.",
     disturbs="nothing",
+    by_hand="The variable belongs to the jobs, or to a file of the site.",
 )
 _STATUS = {
     1: "local length error", 2: "local QP error", 4: "local protection error", 5: "flushed",

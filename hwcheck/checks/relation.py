@@ -67,6 +67,7 @@ class Answer:
         urgency, remedy: in place of the relation's.
         because: fact name whose origin is the evidence; default the first need.
         origin: the evidence itself, where no fact's origin is right (one line of a log).
+        seen: as in a finding.
     """
 
     status: Status
@@ -79,6 +80,7 @@ class Answer:
     remedy: Remedy | None = None
     because: str = ""
     origin: Origin | None = None
+    seen: dict[str, Any] | None = None
 
 
 def ok(message: str, **more: Any) -> Answer:

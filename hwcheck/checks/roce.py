@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from hwcheck.checks.relation import Answer, Given, Some, ok, relation, skip, warn
 from hwcheck.facts import Subject
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Remedy, Urgency, Write
+
+_NO_WISH = "These are facts of the fabric: hwcheck writes only what a site layer names."
 
 _QOS = Remedy(
     "write",
@@ -17,18 +20,23 @@ _QOS = Remedy(
     "the site's wish in a site layer (bounds roce.lossless_priorities and roce.trust).",
     role="rdma_qos",
     disturbs="network",
+    by_hand=_NO_WISH,
+    worked_out="qos pfc or trust = the bounds roce.lossless_priorities and roce.trust of the site (only with opt-in)",
 )
 _PAUSE = Remedy(
     "write",
     "Turn global pause off on the interface (ethtool -A NETDEV rx off tx off); it excludes PFC.",
     role="rdma_qos",
     disturbs="network",
+    by_hand="Flow control of an interface belongs to the network configuration of the node.",
 )
 _CLASS = Remedy(
     "write",
     "Write the whole traffic class byte: DSCP times 4 plus the ECN bits; 106 is DSCP 26 with ECT(0).",
     role="rdma_qos",
     disturbs="network",
+    by_hand=_NO_WISH,
+    worked_out="qos traffic_class = the bound roce.traffic_class of the site (only with opt-in)",
 )
 _ECN = Remedy(
     "write",
@@ -36,6 +44,8 @@ _ECN = Remedy(
     "ROCE_CC_PRIO_MASK by mlxconfig; marks need a switch that makes them.",
     role="rdma_qos",
     disturbs="network",
+    by_hand=_NO_WISH,
+    worked_out="qos ecn_np and ecn_rp = the bound roce.ecn_priorities of the site (only with opt-in)",
 )
 _INTENT = "the site's wish is not in the evidence"
 
@@ -48,6 +58,18 @@ def _wish(given: Given, bound: str) -> Any:
     """Return what a site layer wants; None where none says."""
     value = given.bound(bound)
     return None if value == "unset" else value
+
+
+def _set(remedy: Remedy, wish: dict[str, Any]) -> Remedy:
+    """Return the remedy that writes what the site wants: key of the mechanism to value."""
+    return replace(
+        remedy, by_hand="", writes=tuple(Write("qos", key, _spelled(value), opt_in=True) for key, value in wish.items())
+    )
+
+
+def _spelled(value: Any) -> str:
+    """Spell priorities as ``3,4``, and no priority as ``none``."""
+    return (",".join(map(str, sorted(value))) or "none") if isinstance(value, (list, tuple)) else str(value)
 
 
 @relation("roce.pfc", needs=("roce.pfc",), uses=("evidence.collected",), urgency=Urgency.MAINTENANCE, remedy=_QOS)
@@ -71,7 +93,8 @@ def pfc_is_on(given: Given) -> Answer:
     text = f"PFC is on for priority {', '.join(map(str, found))}" if found else "PFC is off for all priorities"
     name = f"{given.subject.id}: {text}"
     if wanted is not None:
-        return (ok if found == sorted(wanted) else warn)(name, observed=found, expected=wanted)
+        remedy = _set(_QOS, {"pfc": wanted})
+        return (ok if found == sorted(wanted) else warn)(name, observed=found, expected=wanted, remedy=remedy)
     if given.maybe("evidence.collected"):
         return skip(f"{name}; {_INTENT}", observed=found)
     if not found:
@@ -98,7 +121,8 @@ def trust_is_dscp(given: Given) -> Answer:
     trust, wanted = given["roce.trust"], _wish(given, "roce.trust")
     name = f"{given.subject.id}: trust state is {trust}"
     if wanted is not None:
-        return (ok if trust == wanted else warn)(name, observed=trust, expected=wanted)
+        remedy = _set(_QOS, {"trust": wanted})
+        return (ok if trust == wanted else warn)(name, observed=trust, expected=wanted, remedy=remedy)
     if given.maybe("evidence.collected"):
         return skip(f"{name}; {_INTENT}", observed=trust)
     if trust == "pcp":
@@ -148,7 +172,8 @@ def traffic_class_is_a_byte(given: Given) -> Answer:
     value, wanted = given["rdma.port.traffic_class"], _wish(given, "roce.traffic_class")
     if wanted is not None:
         text = f"traffic class is {value} (DSCP {value >> 2})"
-        return (ok if value == wanted else warn)(text, observed=value, expected=wanted)
+        remedy = _set(_CLASS, {"traffic_class": wanted})
+        return (ok if value == wanted else warn)(text, observed=value, expected=wanted, remedy=remedy)
     if value == 26:
         return warn("traffic class 26 is DSCP 6; DSCP 26 needs 104 to 107", observed=26, expected=106)
     return skip(f"traffic class is {value} (DSCP {value >> 2}); {_INTENT}", observed=value)
@@ -174,7 +199,8 @@ def ecn_is_on_at_both_ends(given: Given) -> Answer:
     if wanted is None:
         return skip(f"{text}; {_INTENT}", observed=on)
     good = all(set(wanted) <= set(numbers) for numbers in on.values())
-    return (ok if good else warn)(text, observed=on, expected=wanted)
+    remedy = _set(_ECN, {"ecn_np": wanted, "ecn_rp": wanted})
+    return (ok if good else warn)(text, observed=on, expected=wanted, remedy=remedy)
 
 
 @relation("roce.peers", needs=(Some("roce.marks"),), urgency=Urgency.MAINTENANCE, remedy=_QOS)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hwcheck.checks.pcie import in_guest
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, unknown, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Act, Remedy, Urgency, Write
 
 _MANAGER = "nvidia-fabricmanager.service"
 _NEEDED = (
@@ -19,6 +21,23 @@ _HOST = Remedy(
 )
 
 
+_START = Remedy(
+    "act",
+    "Read journalctl -u nvidia-fabricmanager for the reason; when versions differ, install the fabric manager "
+    "version that matches the driver; then systemctl enable --now nvidia-fabricmanager and check that Fabric "
+    "State is Completed.",
+    disturbs="board",
+    writes=(Write("unit", _MANAGER, "running"),),
+)
+_VERSIONS = replace(_START, writes=(), by_hand="Another version has to be installed first.")
+_STATE = Remedy(
+    "act",
+    "Read journalctl -u UNIT for the reason and start it again.",
+    disturbs="nothing",
+    worked_out="start of a unit that a GPU node needs, except IMEX",
+)
+
+
 @relation(
     "service.fabricmanager",
     needs=("service.active",),
@@ -28,13 +47,7 @@ _HOST = Remedy(
         "driver.fabric_manager.idle",
     ),
     urgency=Urgency.NOW,
-    remedy=Remedy(
-        "act",
-        "Read journalctl -u nvidia-fabricmanager for the reason; when versions differ, install the fabric manager "
-        "version that matches the driver; then systemctl enable --now nvidia-fabricmanager and check that Fabric "
-        "State is Completed.",
-        disturbs="board",
-    ),
+    remedy=_START,
 )  # fmt: skip
 def fabric_manager_runs(given: Given) -> Answer | None:
     """
@@ -59,7 +72,8 @@ def fabric_manager_runs(given: Given) -> Answer | None:
     if state == "active":
         return ok(words, observed=state)
     if state == "failed":
-        return fail(f"{words}{_why(given)}", observed=state, expected="active")
+        why = _why(given)
+        return fail(f"{words}{why}", observed=state, expected="active", remedy=_VERSIONS if why else _START)
     if given.platform.startswith("hgx-"):
         return fail(words, observed=state, expected="active")
     if state == "activating":
@@ -117,7 +131,7 @@ def nvswitch_visible(given: Given) -> Answer:
     "service.state",
     needs=("service.active",),
     uses=("service.sub",),
-    remedy=Remedy("act", "Read journalctl -u UNIT for the reason and start it again.", disturbs="nothing"),
+    remedy=_STATE,
 )
 def unit_runs(given: Given) -> Answer | None:
     """
@@ -143,15 +157,21 @@ def unit_runs(given: Given) -> Answer | None:
     if state == "active":
         return ok(words, observed=state)
     if state == "failed":
-        judge = fail if name in _NEEDED else warn
-        return judge(words, observed=state, expected="active")
+        again = name in _NEEDED and name != "nvidia-imex"  # one node's IMEX is a matter of its whole rack
+        remedy = replace(_STATE, acts=(Act("start", unit),)) if again else _STATE
+        return (fail if name in _NEEDED else warn)(words, observed=state, expected="active", remedy=remedy)
     return skip(words, observed=state)
 
 
 @relation(
     "service.enabled",
     needs=("service.active", "service.enabled"),
-    remedy=Remedy("act", "Enable the unit, so that it starts at boot: systemctl enable UNIT.", disturbs="nothing"),
+    remedy=Remedy(
+        "act",
+        "Enable the unit, so that it starts at boot: systemctl enable UNIT.",
+        disturbs="nothing",
+        writes=(Write("unit", "{subject}", "enabled"),),
+    ),
 )
 def unit_starts_at_boot(given: Given) -> Answer | None:
     """

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from hwcheck.checks.relation import Answer, Given, relation, skip, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Remedy, Urgency, Write
 
 _DEFAULTS: dict[str, tuple[str, Any]] = {
     "kernel.numa_balancing": ("sysctl.numa_balancing", 1),
@@ -15,17 +16,21 @@ _DEFAULTS: dict[str, tuple[str, Any]] = {
 """Parameters that a profile judges, and the kernel default that a reboot brings back unless a file says otherwise."""
 
 
+_KEEP = Remedy(
+    "write",
+    "Write the parameter into a drop-in under /etc/sysctl.d with a name that sorts late (90-...).",
+    role="rdma_sysctl",
+    disturbs="nothing",
+    worked_out="sysctl of the parameter = its present value, unless another check wants another one",
+)
+
+
 @relation(
     "sysctl.persistence",
     needs=("sysctl.values", "sysctl.boot_values"),
     uses=("kernel.arg.numa_balancing", "cpu.tuned_profile"),
     urgency=Urgency.NOTE,
-    remedy=Remedy(
-        "write",
-        "Write the parameter into a drop-in under /etc/sysctl.d with a name that sorts late (90-...).",
-        role="rdma_sysctl",
-        disturbs="nothing",
-    ),
+    remedy=_KEEP,
 )
 def parameters_survive(given: Given) -> Iterator[Answer]:
     """
@@ -57,7 +62,8 @@ def parameters_survive(given: Given) -> Iterator[Answer]:
                 f"{key} is 0 and no file sets it: a kernel built so, or with one NUMA node, has it off by itself"
             )
             continue
-        yield warn(f"{key} is {values[key]} now, and no file sets it at boot", observed=values[key])
+        remedy = replace(_KEEP, writes=(Write("sysctl", key, values[key], keeps=True),))
+        yield warn(f"{key} is {values[key]} now, and no file sets it at boot", observed=values[key], remedy=remedy)
 
 
 @relation(
@@ -69,6 +75,7 @@ def parameters_survive(given: Given) -> Iterator[Answer]:
         "Keep the parameter in one file only, or give the file that should win a name that sorts after the other.",
         role="rdma_sysctl",
         disturbs="nothing",
+        by_hand="The files are not hwcheck's; a value that is wrong in the end is written by its own check.",
     ),
 )
 def no_drop_in_fights(given: Given) -> Answer | None:
@@ -106,6 +113,7 @@ def no_drop_in_fights(given: Given) -> Answer | None:
         "links to it.",
         role="rdma_sysctl",
         disturbs="nothing",
+        by_hand="Whether the old file is still meant, only its owner knows.",
     ),
 )
 def everything_is_read(given: Given) -> Answer | None:

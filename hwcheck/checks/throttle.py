@@ -7,7 +7,7 @@ Idle and the power cap are normal (a fully loaded GPU is power capped for hours)
 from __future__ import annotations
 
 from hwcheck.checks.relation import Answer, Given, Some, fail, ok, relation, skip, warn
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Remedy, Urgency, Write
 
 _POWER = Remedy(
     "hands",
@@ -28,6 +28,7 @@ _UNLOCK = Remedy(
     "that was killed before it cleaned up.",
     role="gpu_clocks",
     disturbs="nothing",
+    writes=(Write("gpu", "graphics_clocks", "reset", opt_in=True, indirect=True),),
 )
 
 

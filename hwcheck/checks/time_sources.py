@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hwcheck.checks.relation import Answer, Given, Some, fail, ok, relation, skip, warn
-from hwcheck.findings import Remedy
+from hwcheck.findings import Remedy, Write
 
 _SYNC = Remedy(
     "write",
@@ -11,16 +13,22 @@ _SYNC = Remedy(
     "and makestep 1.0 3, enable chronyd, and see that chronyc waitsync ends well.",
     role="time_sync",
     disturbs="nothing",
+    writes=(Write("unit", "chrony.service", "running"),),
+    worked_out="chrony servers = the bound time.servers of the site, where other servers are configured",
 )
+_HEARD = replace(_SYNC, writes=(), by_hand="A daemon runs; which servers it can reach is a matter of the network.")
 _ONE = Remedy(
     "write",
     "Keep one of the time daemons (chrony) and disable the others: systemctl disable --now systemd-timesyncd.",
     role="time_sync",
     disturbs="nothing",
+    by_hand="Which daemon the site wants is not known where none of them is chrony.",
+    worked_out="unit of each daemon beside chrony = disabled",
 )
+_CHRONY = "chrony"
 _KEEPERS = {
-    "chronyd.service": "chrony",
-    "chrony.service": "chrony",
+    "chronyd.service": _CHRONY,
+    "chrony.service": _CHRONY,
     "systemd-timesyncd.service": "systemd-timesyncd",
     "ntpd.service": "ntpd",
     "ntp.service": "ntpd",
@@ -63,10 +71,10 @@ def kernel_clock_is_synchronised(given: Given) -> Answer:
     most, much = given.bound("time.kernel_error"), given.bound("time.offset")
     if leap is None and bound is not None and most is not None and bound > most:
         text = f"no time source was heard for long: the clock may be {bound:.3g} s off"
-        return warn(text, observed=bound, expected=most, because="time.kernel.max_error")
+        return warn(text, observed=bound, expected=most, because="time.kernel.max_error", remedy=_HEARD)
     if leap is None and error is not None and much is not None and error > much:
         text = f"the clock is about {error * 1e3:.3g} ms off, as its daemon estimates"
-        return warn(text, observed=error, expected=much, because="time.kernel.est_error")
+        return warn(text, observed=error, expected=much, because="time.kernel.est_error", remedy=_HEARD)
     return ok("the kernel's clock is synchronised", observed=True)
 
 
@@ -90,7 +98,11 @@ def one_daemon_keeps_the_clock(given: Given) -> Answer:
     keepers = sorted({_KEEPERS[unit] for unit in active if unit in _KEEPERS})
     ptp = [unit for unit in sorted(active) if unit.startswith(_PTP)]
     if len(keepers) > 1:
-        return warn(f"{' and '.join(keepers)} are both active", observed=", ".join(keepers), expected="one")
+        others = sorted(unit for unit in active if _KEEPERS.get(unit, _CHRONY) != _CHRONY)
+        stop = tuple(Write("unit", unit, "disabled") for unit in others) if _CHRONY in keepers else ()
+        remedy = replace(_ONE, writes=stop, by_hand="" if stop else _ONE.by_hand)
+        text = f"{' and '.join(keepers)} are both active"
+        return warn(text, observed=", ".join(keepers), expected="one", remedy=remedy)
     if keepers and ptp:
         return skip(f"{keepers[0]} and {ptp[0]} are active: only one of them may set the system clock")
     if keepers or ptp:
@@ -126,5 +138,6 @@ def time_servers_are_the_sites(given: Given) -> Answer:
     others = [row["name"] for row in rows if row["name"] not in wanted]
     if others:
         text = f"configured time sources that the site does not list: {', '.join(others[:8])}"
-        return warn(text, observed=names, expected=", ".join(map(str, wanted)))
+        remedy = replace(_SYNC, writes=(Write("chrony", "servers", ",".join(map(str, wanted))),))
+        return warn(text, observed=names, expected=", ".join(map(str, wanted)), remedy=remedy)
     return ok(f"configured time sources: {names}", observed=names)

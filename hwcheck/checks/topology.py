@@ -10,7 +10,7 @@ from typing import Any
 from hwcheck.checks.nvlink import SWITCHED
 from hwcheck.checks.relation import Answer, Given, Some, fail, ok, relation, skip, unknown, warn
 from hwcheck.facts import Subject, gpu_index
-from hwcheck.findings import Remedy, Urgency
+from hwcheck.findings import Act, Remedy, Urgency
 
 BRIDGED = (2, 4)
 """GPUs that one NVLink bridge can join: two or four."""
@@ -24,6 +24,7 @@ _NO_PEER = Remedy(
     "(and NVLSM on Blackwell). Drain the node, reset all GPUs together with the fabric manager restarted, or reboot. "
     "If the GPU still has no NVLink: field diagnostic, then RMA.",
     disturbs="board",
+    acts=(Act("reset_gpu", opt_in=True),),
 )
 
 Pairs = dict[tuple[str, str], int]

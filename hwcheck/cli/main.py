@@ -17,6 +17,7 @@ from hwcheck.cli import check as check_verb
 from hwcheck.cli import collect as collect_verb
 from hwcheck.cli import explain as explain_verb
 from hwcheck.cli import lab as lab_verb
+from hwcheck.cli import plan as plan_verb
 from hwcheck.errors import HwcheckError
 
 USAGE = 2
@@ -60,6 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="verbs", metavar="VERB")
     check_verb.add_parser(verbs)
     collect_verb.add_parser(verbs)
+    plan_verb.add_parser(verbs)
     explain_verb.add_parser(verbs)
     lab_verb.add_parser(verbs)
     return parser

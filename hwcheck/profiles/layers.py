@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,63 +12,13 @@ from typing import Any
 from hwcheck.errors import ProfileError
 from hwcheck.facts import NAMES, FactName
 from hwcheck.profiles.expectation import Expectation
-from hwcheck.profiles.yaml_lines import Lines, line_of, load_yaml
+from hwcheck.profiles.layer import Entry, Layer, Profile
+from hwcheck.profiles.remedies import contradiction, faults, laid_over
+from hwcheck.profiles.yaml_lines import line_of, load_yaml
+
+__all__ = ["Entry", "Layer", "Profile", "ProfileSet", "check_layer"]
 
 SHIPPED = "hwcheck.profiles"
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """
-    One YAML file.
-
-    Attributes:
-        name: ``base``, ``hgx-h200``, or a site file's own.
-        path: where it was read, for messages.
-        data: as loaded.
-        lines: path of keys → line.
-    """
-
-    name: str
-    path: str
-    data: dict[str, Any]
-    lines: Lines = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A merged entry of ``checks`` or ``bounds``, and for each of its keys the layer that set it."""
-
-    id: str
-    data: dict[str, Any]
-    layers: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """
-    Merged layers.
-
-    Attributes:
-        name: the most specific layer.
-        title: what a person calls the platform.
-        layers: names, base first.
-        checks: check id → entry.
-        bounds: bound id → entry; ``value`` is what :meth:`Given.bound` returns.
-        hash: of the merged content; part of every record of a run.
-    """
-
-    name: str
-    title: str
-    layers: tuple[str, ...]
-    checks: dict[str, Entry]
-    bounds: dict[str, Entry]
-    hash: str
-
-    @property
-    def bound_values(self) -> dict[str, Any]:
-        """Bound id → value."""
-        return {id: entry.data["value"] for id, entry in self.bounds.items()}
 
 
 class ProfileSet:
@@ -137,10 +86,7 @@ class ProfileSet:
     @property
     def hash(self) -> str:
         """Hash of all layers, shipped and the site's: part of the record of a run."""
-        content = json.dumps(
-            [layer.data for layer in (*self.layers.values(), *self._sites)], sort_keys=True, default=str
-        )
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
+        return _digest([layer.data for layer in (*self.layers.values(), *self._sites)])
 
     def profile(self, name: str) -> Profile:
         """
@@ -170,10 +116,16 @@ class ProfileSet:
             for section, entries in merged.items():
                 _merge_section(entries, layer, section)
         _complete(merged["checks"], chain)
-        content = json.dumps({s: {i: e.data for i, e in es.items()} for s, es in merged.items()}, sort_keys=True)
-        digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+        opt_in = frozenset(asked for la in chain for asked in la.data.get("opt_in") or ())
+        told: dict[str, Any] = {s: {i: e.data for i, e in es.items()} for s, es in merged.items()}
+        digest = _digest({**told, "opt_in": sorted(opt_in)})
         title = next((la.data["title"] for la in reversed(chain) if la.data.get("title")), name)
-        return Profile(name, title, tuple(la.name for la in chain), merged["checks"], merged["bounds"], digest)
+        names = tuple(la.name for la in chain)
+        return Profile(name, title, names, merged["checks"], merged["bounds"], digest, opt_in)
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def _merge_section(entries: dict[str, Entry], layer: Layer, section: str) -> None:
@@ -188,7 +140,8 @@ def _merge_section(entries: dict[str, Entry], layer: Layer, section: str) -> Non
                 new.pop(key, None)
                 layers.pop(key, None)
             else:
-                new[key] = value  # expect, when, remedy are replaced as a whole: half an expectation means nothing
+                # expect and when are replaced as a whole: half an expectation means nothing
+                new[key] = laid_over(old.data.get(key), value) if key == "remedy" else value
                 layers[key] = layer.name
         entries[id] = Entry(id, new, layers)
 
@@ -204,6 +157,11 @@ def _complete(checks: dict[str, Entry], chain: list[Layer]) -> None:
             if entry.data.get(key):
                 layer = paths[entry.layers[key]]
                 _check_expectation(id, entry.data[key], NAMES[entry.data["fact"]], layer, ("checks", id, key))
+        wrong = contradiction(entry.data)
+        if wrong:
+            by = {entry.layers[key]: key for key in ("remedy", "expect", "prefer") if key in entry.layers}
+            layer = next(layer for layer in reversed(chain) if layer.name in by)  # the last that had a say
+            raise ProfileError(f"check {id}: {wrong}", layer.path, line_of(layer.lines, ("checks", id, by[layer.name])))
 
 
 def check_layer(layer: Layer) -> None:
@@ -236,6 +194,9 @@ def _check_entry(id: str, entry: dict[str, Any], layer: Layer) -> None:
     for key in ("expect", "prefer"):
         if entry.get(key):
             _check_expectation(id, entry[key], spec, layer, ("checks", id, key))
+    for path, wrong in faults(entry.get("remedy") or {}):
+        keys = ("checks", id, "remedy", *path)
+        raise ProfileError(f"check {id}: {wrong}", layer.path, line_of(layer.lines, keys))
     for key in ("when", "unless"):
         for index, condition in enumerate(entry.get(key) or ()):
             _check_condition(id, condition, spec, layer, ("checks", id, key, index))

@@ -9,12 +9,15 @@ from typing import Any
 
 from hwcheck.checks import RELATIONS, Every, Relation, Some
 from hwcheck.checks.coverage import OWN_CHECKS
+from hwcheck.checks.expected import remedy_of
 from hwcheck.facts import NAMES
 from hwcheck.findings import Remedy, Urgency
 from hwcheck.fleet import FOLDS
 from hwcheck.incidents import RULES
 from hwcheck.profiles import Entry, ProfileSet
+from hwcheck.profiles.remedies import listed
 from hwcheck.report.entries import DISTURBS, URGENCIES
+from hwcheck.report.explain_changes import changes
 from hwcheck.report.page import HEADINGS, Block, Page, sections_of
 from hwcheck.report.wanted import CONFIDENCE, Sources, conditions, entries_of, wanted_table
 
@@ -68,14 +71,16 @@ def _setting_page(id: str, entries: dict[str, Entry]) -> Page:
     setting = "It is a setting: the effective value decides, and the value after the next boot is looked at too."
     page.add("What it checks", f"{fact.name}: {fact.text}.", setting if data.get("setting") else "")
     page.add("Why it matters", *_distinct(entries, "why"))
-    remedies = dict.fromkeys(str(_remedy_words(entry.data.get("remedy"))) for entry in entries.values())
-    page.add("How to fix", *(remedies if any(remedies) else ["Nothing is fixed; see why it matters."]))
+    remedies = [(remedy_of(entry.data), listed(entry.data.get("remedy") or {}, "write")) for entry in entries.values()]
+    words = dict.fromkeys(_remedy_text(remedy) for remedy, _ in remedies if remedy is not None)
+    page.add("How to fix", *(words or ["Nothing is fixed; see why it matters."]))
+    page.add("How to fix", *dict.fromkeys(line for remedy, told in remedies for line in changes(remedy, told)))
     page.add("How to fix", _grade(data))
     page.add("Applies to", f"{_SCOPES[fact.scope]} {fact.name} is in the evidence.")
-    for words in conditions(data.get("when") or ()):
-        page.add("Applies to", f"- only when {words}")
-    for words in conditions(data.get("unless") or ()):
-        page.add("Applies to", f"- not when {words}")
+    for condition in conditions(data.get("when") or ()):
+        page.add("Applies to", f"- only when {condition}")
+    for condition in conditions(data.get("unless") or ()):
+        page.add("Applies to", f"- not when {condition}")
     sources = Sources()
     table = wanted_table(entries, sources)
     page.add("Wanted", table, CONFIDENCE)
@@ -92,10 +97,6 @@ def _distinct(entries: dict[str, Entry], key: str) -> list[Block]:
         return list(texts)
     general = next(iter(texts))
     return [text if text == general else f"- {', '.join(platforms)}: {text}" for text, platforms in texts.items()]
-
-
-def _remedy_words(remedy: dict[str, Any] | None) -> str:
-    return _remedy_text(Remedy(**remedy)) if remedy else ""
 
 
 def _remedy_text(remedy: Remedy) -> str:
@@ -120,7 +121,7 @@ def _relation_page(id: str, relation: Relation, profiles: ProfileSet) -> Page:
         page.add(heading, *sections.get(heading, ()))
         if heading == "How to fix" and relation.remedy is not None:
             when = URGENCIES.get(relation.urgency, "no hurry")
-            page.add(heading, f"Remedy ({when}): {_remedy_text(relation.remedy)}")
+            page.add(heading, f"Remedy ({when}): {_remedy_text(relation.remedy)}", *changes(relation.remedy))
         if heading == "Applies to":
             page.add(heading, _needs(relation))
     if relation.ids and id.partition(".")[0] not in ("xid", "sxid"):

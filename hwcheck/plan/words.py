@@ -1,8 +1,4 @@
-"""
-Plans: what would be changed on nodes, made of findings and their remedies.
-
-A plan is data: it is reviewed, kept in a file with a hash, and carried out as it stands.
-"""
+"""The words of a plan: steps, acts, what is left out, nodes."""
 
 from __future__ import annotations
 
@@ -86,7 +82,8 @@ class LeftOut:
 
     Attributes:
         id, subjects: check and the ids of what it is about.
-        why: ``opt-in`` (nobody asked for it), ``waived``, ``unknown`` (could not be told), ``by hand``.
+        why: ``opt-in`` (nobody asked for it), ``waived``, ``unknown`` (could not be told), ``refused`` (the node lets
+            nobody write it), ``by hand``, ``hands``.
         text: what the check, or the remedy, says.
     """
 
