@@ -86,6 +86,7 @@ class Roll:
         ports: see :class:`Ports`.
         patience: see :class:`Patience`.
         variables: for the play: programs that are no work, and the like.
+        reboots: nodes that reboot as the last of their acts.
     """
 
     run: RunFolder
@@ -94,6 +95,7 @@ class Roll:
     ports: Ports
     patience: Patience = Patience()
     variables: dict[str, Any] = field(default_factory=dict)
+    reboots: frozenset[str] = frozenset()
     comparisons: list[Comparison] = field(default_factory=list)
 
     def go(self, waves: Sequence[Wave]) -> str:
@@ -124,7 +126,7 @@ class Roll:
         ready = self._drained([node for node in wave.nodes if self.state(node) != states.CHANGED])
         self._write(ready)
         changed = [node for node in wave.nodes if self.state(node) == states.CHANGED]
-        self._await_boot([node for node in changed if self.plans[node].reboot])
+        self._await_boot([node for node in changed if node in self.reboots])
         if changed:
             self._compare(changed)
         self._put_back()
@@ -215,6 +217,7 @@ class Roll:
         return {
             **self.variables, "hwcheck_stage": stage, "hwcheck_run": self.run.name,
             "hwcheck_holder": self.run.record["holder"], "hwcheck_run_dir": str(self.run.path),
+            "hwcheck_session": self.run.session,
         }  # fmt: skip
 
     def _await_boot(self, nodes: list[str]) -> None:

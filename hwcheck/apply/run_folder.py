@@ -45,11 +45,15 @@ class RunFolder:
     Args:
         path: of its folder; its name is the run's.
         record: what ``run.json`` says.
+
+    Attributes:
+        session: word that stands in the lock while we hold it; a play that carries another one has lost its controller.
     """
 
     def __init__(self, path: Path, record: dict[str, Any]) -> None:
         self.path = path
         self.record = record
+        self.session = ""
 
     @classmethod
     def new(cls, home: Path, targets: dict[str, Any], plan: dict[str, Any], holder: str) -> RunFolder:
@@ -121,6 +125,10 @@ class RunFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise UsageError(f"run {self.name} is being worked on by another hwcheck on this machine") from None
+            self.session = secrets.token_hex(8)
+            file.truncate(0)
+            file.write(self.session.encode())
+            file.flush()
             yield
 
     def write(self, name: str, content: Any) -> None:

@@ -13,6 +13,7 @@ import os
 import sys
 
 from hwcheck import __version__
+from hwcheck.cli import apply as apply_verbs
 from hwcheck.cli import check as check_verb
 from hwcheck.cli import collect as collect_verb
 from hwcheck.cli import explain as explain_verb
@@ -62,6 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
     check_verb.add_parser(verbs)
     collect_verb.add_parser(verbs)
     plan_verb.add_parser(verbs)
+    apply_verbs.add_parsers(verbs)
     explain_verb.add_parser(verbs)
     lab_verb.add_parser(verbs)
     return parser

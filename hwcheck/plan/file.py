@@ -56,6 +56,7 @@ def _node(node: NodePlan) -> dict[str, Any]:
         "platform": node.platform,
         "boot_id": node.boot_id,
         "cohort": node.cohort,
+        "domain": node.domain,
         "refused": node.refused,
         "steps": [_step(step) for step in node.steps],
         "acts": [
@@ -143,8 +144,8 @@ def _read_node(told: dict[str, Any]) -> NodePlan:
     acts = tuple(PlannedAct(**{**act, "also": tuple(act["also"])}) for act in told["acts"])
     left_out, hands = (tuple(_read_left(one) for one in told[key]) for key in ("left_out", "hands"))
     return NodePlan(
-        told["name"], told["platform"], told["boot_id"], told["cohort"], steps, acts, tuple(told["reboot"]), left_out,
-        hands, told["refused"],
+        told["name"], told["platform"], told["boot_id"], told["cohort"], told["domain"], steps, acts,
+        tuple(told["reboot"]), left_out, hands, told["refused"],
     )  # fmt: skip
 
 

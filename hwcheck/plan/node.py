@@ -202,8 +202,8 @@ class _Making:
         acts = [act for act in self._acts.values() if not (self._reboot and act.do in _BY_REBOOT)]
         return NodePlan(
             verdict.node, verdict.platform, str(self._snapshot.value("kernel.boot_id") or ""),
-            cohort(verdict.platform, self._snapshot), tuple(steps), tuple(acts), tuple(self._reboot),
-            _left_out(self._left), _left_out(self._hands),
+            cohort(verdict.platform, self._snapshot), domain(self._snapshot, self._profile), tuple(steps),
+            tuple(acts), tuple(self._reboot), _left_out(self._left), _left_out(self._hands),
         )  # fmt: skip
 
 
@@ -262,6 +262,15 @@ def cohort(platform: str, snapshot: Snapshot) -> str:
     driver = snapshot.value("driver.version") or snapshot.value("driver.module_version") or "unknown"
     bios, kernel = snapshot.value("firmware.bios") or "unknown", snapshot.value("kernel.release") or "unknown"
     return f"{platform}, driver {driver}, BIOS {bios}, kernel {kernel}"
+
+
+def domain(snapshot: Snapshot, profile: Profile) -> str:
+    """Return the NVLink domain of a tray: those of a rack fail together. A board with switches of its own has none."""
+    if profile.bound_values.get("fabric.kind") != "nvlink-domain":
+        return ""
+    found = {str(fact.value) for _, fact in snapshot.with_fact("gpu.fabric.cluster") if fact.present}
+    cluster = found.pop() if len(found) == 1 else ""
+    return cluster if cluster.strip("0-") else ""
 
 
 def check_asked(asked: Iterable[str], profile: Profile, families: Collection[str]) -> str:

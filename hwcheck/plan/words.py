@@ -103,6 +103,7 @@ class NodePlan:
         platform: profile that judged it.
         boot_id: of the boot it was judged in; "" when unknown.
         cohort: platform × firmware and driver × kernel: nodes that behave alike.
+        domain: NVLink domain that it shares with other nodes, which are changed together; "" for none.
         steps: values to write, those that persist first.
         acts: deeds after the writes, without the reboot.
         reboot: checks because of which the node has to be rebooted, once; () when it need not be.
@@ -115,6 +116,7 @@ class NodePlan:
     platform: str
     boot_id: str = ""
     cohort: str = ""
+    domain: str = ""
     steps: tuple[Step, ...] = ()
     acts: tuple[PlannedAct, ...] = ()
     reboot: tuple[str, ...] = ()

@@ -39,12 +39,12 @@ class _Row:
     subjects: tuple[str, ...]
 
 
-def print_plan(nodes: Sequence[NodePlan], fold: Fold) -> None:
-    """Write the plans of nodes to standard output; ``fold`` writes names as a node set."""
-    render_plan(nodes, terminal(), fold)
+def print_plan(nodes: Sequence[NodePlan], fold: Fold, *, is_all: bool = True) -> None:
+    """Write the plans of nodes to standard output; see :func:`render_plan`."""
+    render_plan(nodes, terminal(), fold, is_all=is_all)
 
 
-def render_plan(nodes: Sequence[NodePlan], console: Console, fold: Fold) -> None:
+def render_plan(nodes: Sequence[NodePlan], console: Console, fold: Fold, *, is_all: bool = True) -> None:
     """
     Write the plans of nodes, and of two or more a summary.
 
@@ -52,6 +52,7 @@ def render_plan(nodes: Sequence[NodePlan], console: Console, fold: Fold) -> None
         nodes: in order.
         console: where to.
         fold: writes names as a node set.
+        is_all: nothing is done after this, which is said.
     """
     sheet = Sheet(console)
     groups: dict[object, list[NodePlan]] = {}
@@ -66,7 +67,8 @@ def render_plan(nodes: Sequence[NodePlan], console: Console, fold: Fold) -> None
     if len(nodes) > 1:
         rest = len(nodes) - work - none
         sheet.text(f"{len(nodes)} nodes: {work} with work, {rest} with nothing to do, {none} without a plan.")
-    sheet.text("Nothing was changed." if work else "Nothing to do, nothing was changed.")
+    if is_all:
+        sheet.text("Nothing was changed." if work else "Nothing to do, nothing was changed.")
 
 
 def _alike(node: NodePlan) -> object:

@@ -75,6 +75,8 @@ def prepare(place: Place, request: Json) -> Json:
     run = journals.check_run(request.get("run"))
     with lease.locked(place):
         old = journals.load(place, run)
+        if old is not None and old["state"] in ("undoing", "undone", "partly undone"):
+            raise WriteError(f"run {run} was taken back on this node; another change needs a run of its own")
         lease.take(place, run, str(request.get("holder") or "?")[:200])
         proposed = Proposed(place, request)
         commands, done = proposed.commands, proposed.acts
@@ -164,9 +166,10 @@ def undo(place: Place, request: Json) -> Json:
     with lease.locked(place):
         kept = request.get("journal")
         journal = journals.load(place, run) or (kept if isinstance(kept, dict) else None)
-        if journal is None:
-            raise WriteError(f"this node has no journal of run {run}: the run changed nothing here")
         lease.take(place, run, str(request.get("holder") or "?")[:200])
+        if journal is None:
+            # The run changed nothing here, and must not begin to: an orphan of its controller may be on its way.
+            journal = journals.new(run, place)
         if any(one.get("disturbs", "nothing") != "nothing" for one in journal["acts"]):
             _demand_idle(place, request, run, fresh=False)
         journal["state"] = "undoing"

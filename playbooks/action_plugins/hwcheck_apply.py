@@ -1,8 +1,8 @@
 """
 The controller's half of hwcheck_apply: prepare on the node, keep its journal here, then commit on the node.
 
-Nothing is written to a node before its journal lies on the controller's disk. Where the run belongs to ``hwcheck
-apply`` (I(journal_dir) has a ``lock``), nothing is written either once that process has ended: its lock is free then.
+Nothing is written to a node before its journal lies on the controller's disk. Where the play belongs to ``hwcheck
+apply`` (it has a I(session)), nothing is written either once that process has ended: its lock is free then.
 
 Settings come from the task, or from ``steps/NODE.json`` in I(journal_dir), which no template engine ever reads: values
 of a node reach the module as they are.
@@ -95,16 +95,18 @@ class ActionModule(ActionBase):
     # ---------------------------------------------------------------------------------------------- on the controller
 
     def _demand_controller(self) -> None:
-        """Stop when the hwcheck that started this run has been killed."""
+        """Stop when the hwcheck that started this play has been killed, also where another one has taken over since."""
         lock = self._folder / "lock" if self._folder else None
-        if lock is None or not lock.exists():
+        session = self._task.args.get("session")
+        if lock is None or not session:
             return
         with lock.open("rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return
-        raise AnsibleActionFail("the hwcheck that started this run has ended; nothing was written")
+                if file.read(100).decode() == session:
+                    return
+        raise AnsibleActionFail("the hwcheck that started this play has ended; nothing was written")
 
     def _journal_file(self) -> Path | None:
         return self._folder / "journal" / f"{self._host}.json" if self._folder else None

@@ -44,6 +44,9 @@ options:
   journal_dir:
     description: Folder on the controller where each node's journal is kept, as NODE.json, before anything is written.
     type: path
+  session:
+    description: Word in the C(lock) of I(journal_dir); where it differs, or the lock is free, nothing is written.
+    type: str
   idle_ignore:
     description: Names of programs (as in C(/proc/PID/comm)) that hold devices and are no work.
     type: list
@@ -115,6 +118,7 @@ def main() -> None:
             "run": {"type": "str"},
             "holder": {"type": "str", "default": "ansible"},
             "journal_dir": {"type": "path"},
+            "session": {"type": "str"},
             "idle_ignore": {"type": "list", "elements": "str", "default": []},
             "idle_skip": {"type": "bool", "default": False},
             "request": {"type": "dict"},

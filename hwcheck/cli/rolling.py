@@ -1,0 +1,100 @@
+"""What apply and rollback share: how nodes are written, which options a run keeps, the line in the system's log."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import socket
+import syslog
+from pathlib import Path
+from typing import Any
+
+from hwcheck.apply.ansible import Play
+from hwcheck.apply.direct import Direct
+from hwcheck.apply.roll import Writer
+from hwcheck.apply.run_folder import RunFolder, runs_home
+from hwcheck.history.state import state_home
+from hwcheck.transports.target import LOCAL, Target
+
+_TARGET_OPTIONS = (
+    "inventory", "limit", "nodes", "root", "live_root", "tier", "off", "timeout", "total_timeout", "fanout", "ssh",
+    "user", "connect_timeout", "known_hosts", "ssh_config", "ssh_option", "node_python", "become",
+    "become_password_file", "vault_password_file", "vault_id", "profile", "site", "waivers", "only", "opt_in", "wave",
+    "max_down", "drain", "undrain", "drain_timeout", "settle", "reboot_timeout", "no_reboot", "freeze", "idle_ignore",
+)  # fmt: skip
+"""Options of a run that a resumed one takes over."""
+
+
+def kept_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that a resumed run needs; no password is among them."""
+    kept = {}
+    for name in _TARGET_OPTIONS:
+        value = getattr(arguments, name)
+        if isinstance(value, Path):
+            value = str(value.resolve())
+        elif isinstance(value, list):
+            value = [str(one.resolve()) if isinstance(one, Path) else _absolute(name, one) for one in value]
+        kept[name] = _absolute(name, value)
+    return kept
+
+
+def _absolute(name: str, value: Any) -> Any:
+    if name in ("inventory", "root", "live_root") and isinstance(value, str) and value and Path(value).exists():
+        return str(Path(value).resolve())
+    return value
+
+
+def restored_options(kept: dict[str, Any]) -> dict[str, Any]:
+    """Return kept options as the command line would give them."""
+    told = dict(kept)
+    for name in ("known_hosts", "site", "waivers"):
+        value = told[name]
+        told[name] = [Path(one) for one in value] if isinstance(value, list) else Path(value) if value else None
+    for name in ("ssh_config", "become_password_file"):
+        told[name] = Path(told[name]) if told[name] else None
+    return told
+
+
+def writer_of(arguments: argparse.Namespace, run: RunFolder | None, targets: list[Target]) -> Writer:
+    """Return what writes to these nodes: this process where they are here, else Ansible."""
+    root = arguments.root or arguments.live_root
+    if root or all(target.connection == LOCAL for target in targets):
+        return Direct(root, live=not arguments.root, run=run)
+    words = [word for file in arguments.vault_password_file for word in ("--vault-password-file", file)]
+    words += [word for id in arguments.vault_id for word in ("--vault-id", id)]
+    hosts = {} if arguments.inventory else {target.name: _variables(target) for target in targets}
+    return Play(tuple(arguments.inventory), hosts, tuple(words), arguments.fanout)
+
+
+def _variables(target: Target) -> dict[str, Any]:
+    """Say to Ansible how a node of the command line is reached."""
+    options = " ".join(f"-o {name}={value}" for name, value in target.options)
+    told = {
+        "ansible_host": target.host,
+        "ansible_port": target.port or None,
+        "ansible_user": target.user or None,
+        "ansible_ssh_private_key_file": target.key_files[0] if target.key_files else None,
+        "ansible_python_interpreter": target.python or "/usr/bin/python3",
+        "ansible_connection": "local" if target.connection == LOCAL else None,
+        "ansible_ssh_common_args": options or None,
+        "ansible_become_password": target.become.password if target.become else None,
+        "ansible_password": target.password,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def audit(text: str) -> None:
+    """Leave a line in the system's log, where there is one."""
+    syslog.openlog("hwcheck", facility=syslog.LOG_AUTH)
+    syslog.syslog(syslog.LOG_NOTICE, f"{getpass.getuser()}: {text}"[:900])
+
+
+def holder() -> str:
+    """Say who we are, for whoever finds a node leased."""
+    return f"{getpass.getuser()}@{socket.gethostname()} (pid {os.getpid()})"
+
+
+def home() -> Path:
+    """Return the folder of all runs."""
+    return runs_home(state_home())
