@@ -3,11 +3,16 @@ What is asked for: steps and acts, as a plan has them, checked before anything o
 
 A step: ``{"id": "sysctl.swappiness", "subject": "", "mechanism": "sysctl", "key": "vm.swappiness", "value": "10",
 "seen": {"running": "60", "next boot": null}, "disturbs": "nothing", "restart": ""}``. All values are strings.
+
+People write several at once, as *groups*: ``subjects`` is a list that ``{subject}`` in ``key`` and ``restart`` stands
+for, ``values`` maps keys to values. What has no value in ``values`` is left alone: so a role can offer a variable that
+is not set.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .place import WriteError
@@ -15,6 +20,7 @@ from .place import WriteError
 MOST_STEPS = 2000
 DISTURBS = ("nothing", "gpu", "board", "network", "node")
 ACTS = ("restart", "start", "reload_units", "reload_driver", "reset_gpu", "reboot")
+_NAMING = ("key", "restart")
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 _UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]{1,200}\.(?:service|timer|socket|target)")
 
@@ -63,9 +69,37 @@ def read_steps(told: Any, mechanisms: Any) -> list[Step]:
     Raises:
         WriteError: something is missing, of another type or not known; the text names the step.
     """
-    if not isinstance(told, list) or len(told) > MOST_STEPS:
-        raise WriteError("steps must be a list" if not isinstance(told, list) else f"more than {MOST_STEPS} steps")
-    return [_step(number, one, mechanisms) for number, one in enumerate(told)]
+    if not isinstance(told, list):
+        raise WriteError("steps must be a list")
+    single = [one for place, group in enumerate(told) for one in _spread(f"step {place + 1}", group)]
+    if len(single) > MOST_STEPS:
+        raise WriteError(f"more than {MOST_STEPS} steps")
+    return [_step(number, one, mechanisms) for number, one in enumerate(single)]
+
+
+def _spread(where: str, told: Any) -> Iterator[Any]:
+    """Go through the steps of a group; what is no group is its only step."""
+    if not isinstance(told, dict) or not {"subjects", "values"} & set(told):
+        yield told
+        return
+    subjects, values = told.get("subjects", [told.get("subject", "")]), told.get("values")
+    if not isinstance(subjects, list) or ("subjects" in told and "subject" in told):
+        raise WriteError(f"{where}: subjects must be a list, and subject is not given then")
+    if "values" in told and (not isinstance(values, dict) or {"key", "value"} & set(told)):
+        raise WriteError(f"{where}: values must map keys to values, and key and value are not given then")
+    pairs = [(told.get("key"), told.get("value"))] if values is None else list(values.items())
+    rest = {name: value for name, value in told.items() if name not in ("subjects", "values", "key", "value")}
+    for subject in subjects:
+        for key, value in pairs:
+            if values is not None and value in (None, ""):
+                continue
+            one = {**rest, "subject": subject, "key": key, "value": value}
+            if "subjects" in told and isinstance(subject, str):
+                named = {
+                    name: one[name].replace("{subject}", subject) for name in _NAMING if isinstance(one.get(name), str)
+                }
+                one.update(named)
+            yield one
 
 
 def _step(number: int, told: Any, mechanisms: Any) -> Step:

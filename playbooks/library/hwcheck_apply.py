@@ -20,6 +20,9 @@ options:
         check or purpose, I(restart) the unit that must be restarted for it to count, I(disturbs) what that disturbs
         (V(nothing), V(gpu), V(board), V(network), V(node)), I(seen) what the plan saw.
       - Values are text; quote words such as V(on) and V(off), which YAML takes for booleans.
+      - An entry can stand for several. I(subjects) is a list that C({subject}) in I(key) and I(restart) stands for;
+        I(values), in place of I(key) and I(value), maps keys to values, and one that is null or empty there is left
+        alone.
     type: list
     elements: dict
     default: []
@@ -81,6 +84,15 @@ EXAMPLES = r"""
         value: infinity
         restart: slurmd.service
         disturbs: node
+
+- name: Answer ARP only for the address of the interface that was asked, on each rail
+  hwcheck_apply:
+    settings:
+      - mechanism: sysctl
+        subjects: [ens1f0np0, ens2f0np0]
+        values:
+          net.ipv4.conf.{subject}.arp_ignore: 1
+          net.ipv4.conf.{subject}.arp_announce: 2
 
 - name: Take back what a run has changed
   hwcheck_apply:
