@@ -50,7 +50,7 @@ def laid_over(old: dict[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]
     for section, name in (("write", "mechanism"), ("act", "do")):
         told = new.get(section)
         if isinstance(told, dict) and name not in told:
-            result[section] = [{**one, **told} for one in listed(old, section)]
+            result[section] = [{**one, **told} for one in listed(old, section)] or [told]
         elif section in new and told is None:
             del result[section]
     return result
@@ -131,17 +131,23 @@ def wanted_text(data: dict[str, Any]) -> str:
     """
     Work out what a merged entry wants written: the value, bound or first choice of ``prefer``, else of ``expect``.
 
+    A site's ``expect`` may be out of reach of the ``prefer`` of a layer below; then it alone counts.
+
     Raises:
         ValueError: what it expects names no single value.
     """
+    found = []
     for key in ("prefer", "expect"):
         if data.get(key):
             expectation = Expectation.of(data[key])
             if expectation.operator in ("equals", "at_least"):
-                return as_text(expectation.operand)
-            if expectation.operator == "one_of":
-                return as_text(expectation.operand[0])
-    raise ValueError("what it expects names no single value to write: the write needs a value")
+                found.append(expectation.operand)
+            elif expectation.operator == "one_of":
+                found.append(expectation.operand[0])
+    if not found:
+        raise ValueError("what it expects names no single value to write: the write needs a value")
+    hard = Expectation.of(data["expect"]) if data.get("expect") else None
+    return as_text(next((value for value in found if hard is None or hard.holds(value)), found[-1]))
 
 
 def contradiction(data: dict[str, Any]) -> str:
@@ -153,11 +159,11 @@ def contradiction(data: dict[str, Any]) -> str:
     remedy = data.get("remedy") or {}
     if remedy and not (remedy.get("kind") and remedy.get("text")):
         return "its remedy has no kind or no text"
+    if not all(one.get("mechanism") or one.get("do") for name in ("write", "act") for one in listed(remedy, name)):
+        return "there is no write or act of a lower layer that this one could change"
     if not (data.get("expect") or data.get("prefer")):
         return ""
     for write in listed(remedy, "write"):
-        if not write.get("mechanism"):
-            return "there is no write of a lower layer that this one could change"
         if "value" not in write:
             try:
                 wanted_text(data)

@@ -8,6 +8,7 @@ import pytest
 from hwcheck.errors import ProfileError
 from hwcheck.profiles import ProfileSet
 from hwcheck.profiles.layers import Layer, check_layer
+from hwcheck.profiles.remedies import wanted_text
 from hwcheck.profiles.yaml_lines import load_yaml
 
 
@@ -213,3 +214,15 @@ def test_null_takes_a_condition_and_a_remedy_away(tmp_path: Path) -> None:
     text = "checks: {gpu.persistence: {unless: null, remedy: null}}"
     entry = _site(tmp_path, text).profile("base").checks["gpu.persistence"]
     assert not {"unless", "remedy"} & set(entry.data)
+
+
+def test_what_a_site_expects_is_written_even_where_a_lower_layer_prefers_otherwise(tmp_path: Path) -> None:
+    """A floor that is preferred below is no value for a site that expects more, or less."""
+    for figure in (400000, 100000):
+        site = tmp_path / "site.yaml"
+        site.write_text(
+            f"name: s\nchecks:\n  sysctl.max_map_count: {{expect: {{equals: {figure}}}, why: w, source: s}}\n",
+            encoding="utf-8",
+        )
+        entry = ProfileSet([site]).profile("hgx-h200").checks["sysctl.max_map_count"]
+        assert wanted_text(entry.data) == str(figure)

@@ -1,0 +1,230 @@
+"""
+SIGKILL of the controller at spread moments of a roll-out: what is left on the nodes, and what becomes of it.
+
+``python -m tests.apply.killing --moments 30`` runs all moments; the test suite runs a few.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+from hwcheck.lab import nodes
+from hwcheck.lab.host.lab import HostLab
+from tests.lab.host_machine import login
+
+WANTED = {
+    "net.core.somaxconn": "16384", "net.core.netdev_max_backlog": "20000", "net.core.rmem_max": "33554432",
+    "vm.max_map_count": "400000",
+}  # fmt: skip
+_ENTRY = "  sysctl.{}: {{expect: {{equals: {}}}, why: the test wants it, source: this test}}\n"
+SITE = "name: kill\nchecks:\n" + "".join(_ENTRY.format(k.rpartition(".")[2], v) for k, v in WANTED.items())
+DROP_IN = "etc/sysctl.d/90-hwcheck.conf"
+
+
+class KillBench:
+    """
+    A lab of four nodes, a controller to be killed, and the question what it left.
+
+    Args:
+        folder: for the lab and the controller's state.
+        count: nodes.
+    """
+
+    def __init__(self, folder: Path, count: int = 4) -> None:
+        self.lab = HostLab(folder / "lab")
+        self.names = [f"kill-{number}" for number in range(1, count + 1)]
+        self._state = folder / "state"
+        self._site = folder / "site.yaml"
+        self._site.write_text(SITE, encoding="utf-8")
+        for name in self.names:
+            nodes.up(self.lab.home, name, "hgx-h200", [])
+        failed = self.lab.up(self.names)
+        assert not failed, failed
+        self.before = {name: self._values(name) for name in self.names}
+
+    def close(self) -> None:
+        """End the lab."""
+        self.lab.down()
+
+    def _command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "hwcheck", *words]
+
+    def _environment(self) -> dict[str, str]:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        return {**os.environ, "XDG_STATE_HOME": str(self._state), "XDG_CACHE_HOME": str(self._state), "PATH": path,
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # fmt: skip
+
+    def _words(self) -> list[str]:
+        return ["apply", "-i", str(self.lab.inventory), "--site", str(self._site), "--only", "sysctl", "--yes", "-q",
+                "--settle", "0.1", "--wave", "1,50%,100%", "--freeze", ""]  # fmt: skip
+
+    def apply(self, node: str) -> subprocess.CompletedProcess[str]:
+        """Run a roll-out on one node to its end."""
+        return self.run(*self._words(), "-w", node)
+
+    def begin(self) -> subprocess.Popen[bytes]:
+        """Start a roll-out."""
+        words = self._command(*self._words())
+        return subprocess.Popen(
+            words, env=self._environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run another verb to its end."""
+        return subprocess.run(
+            self._command(*words), env=self._environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            check=False, timeout=300,
+        )  # fmt: skip
+
+    def last_run(self) -> str:
+        """Return the name of the last run; "" when none was begun."""
+        found = sorted(path.parent.name for path in self._state.glob("hwcheck/runs/*/run.json"))
+        return found[-1] if found else ""
+
+    def _values(self, name: str) -> dict[str, str | None]:
+        root = self.lab.home / name / "root"
+        found: dict[str, str | None] = {
+            key: (root / "proc/sys" / key.replace(".", "/")).read_text(encoding="utf-8").strip() for key in WANTED
+        }
+        drop_in = root / DROP_IN
+        return {**found, DROP_IN: drop_in.read_text(encoding="utf-8") if drop_in.exists() else None}
+
+    def journals(self, name: str) -> list[dict[str, Any]]:
+        """Return what a node has written down."""
+        folder = self.lab.home / name / "root/var/lib/hwcheck/journal"
+        return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+
+    def unjournalled(self, name: str, run: str) -> list[str]:
+        """Return what is neither as before nor as the run's journal says it would be."""
+        now, before = self._values(name), self.before[name]
+        mine = next((one for one in self.journals(name) if one["run"] == run), None)
+        changes = {} if mine is None else {change["target"]: change for change in mine["changes"]}
+        wrong = []
+        for key, value in now.items():
+            if value == before[key]:
+                continue
+            target = f"/{key}" if key == DROP_IN else "/proc/sys/" + key.replace(".", "/")
+            change = changes.get(target)
+            if change is None or _plain(change["after"]) != value or _plain(change["before"]) != before[key]:
+                wrong.append(f"{key} is {value!r}")
+        return wrong
+
+    def all_changed(self) -> bool:
+        """Tell whether every node has every value."""
+        return all(self._values(name)[key] == value for name in self.names for key, value in WANTED.items())
+
+    def all_as_before(self) -> bool:
+        """Tell whether every node is as it was."""
+        return all(self._values(name) == self.before[name] for name in self.names)
+
+    def settle(self) -> None:
+        """Wait until no orphan of a killed controller is at work."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            done = subprocess.run(
+                ["pgrep", "-f", f"ansible-playbook.*{self._state.parent}|{self.lab.folder}/inventory"],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            if not done.stdout.strip():
+                return
+            time.sleep(0.2)
+
+    def kill_at(self, seconds: float, *, resume: bool) -> tuple[str, list[str]]:
+        """
+        Kill a roll-out after some seconds; then resume it, or take it back.
+
+        Returns:
+            What had become of the nodes when it was killed, and everything that is wrong.
+        """
+        known = self.last_run()
+        controller = self.begin()
+        try:
+            controller.wait(seconds)
+        except subprocess.TimeoutExpired:
+            controller.send_signal(signal.SIGKILL)
+            controller.wait()
+        run = self.last_run()
+        if run == known:
+            self.settle()
+            return "before the run", [] if self.all_as_before() else ["changed without a run"]
+        states = self._states(run)
+        wrong = [f"{name}: {text}" for name in self.names for text in self.unjournalled(name, run)]
+        if resume:
+            told = self.run("apply", "--resume", run, "--yes", "-q")
+            if told.returncode or not self.all_changed():
+                wrong.append(f"resume ended with {told.returncode}: {told.stdout[-500:]}{told.stderr[-800:]}")
+        told = self.run("rollback", run, "--yes")
+        self.settle()
+        if told.returncode or not self.all_as_before():
+            wrong.append(f"rollback ended with {told.returncode}: {told.stdout[-500:]}{told.stderr[-800:]}")
+        leases = [name for name in self.names if self.lease(name)]
+        return states, [*wrong, *(f"{name} is still leased" for name in leases)]
+
+    def lease(self, name: str) -> str:
+        """Return the lease of a node; "" when it has none."""
+        return login(self.lab, name, "cat /run/hwcheck/lease.json 2>/dev/null || true").strip()
+
+    def plant_lease(self, name: str, run: str, holder: str) -> None:
+        """Lease a node to somebody else."""
+        form = """'{"run": "%s", "holder": "%s", "boot_id": "%s"}'"""
+        boot = '"$(cat /proc/sys/kernel/random/boot_id)"'
+        script = f"mkdir -p /run/hwcheck; printf {form} {run} {holder} {boot} >/run/hwcheck/lease.json"
+        login(self.lab, name, script)
+
+    def _states(self, run: str) -> str:
+        path = self._state / "hwcheck/runs" / run / "run.json"
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return ", ".join(str(known["state"]) for known in record["nodes"].values())
+
+    def duration(self) -> float:
+        """Return how long a whole roll-out takes, and take it back."""
+        begun = time.monotonic()
+        self.begin().wait()
+        taken = time.monotonic() - begun
+        assert self.all_changed()
+        assert self.run("rollback", self.last_run(), "--yes").returncode == 0
+        return taken
+
+
+def _plain(state: Any) -> Any:
+    """Return the text of a change's state."""
+    return b64decode(state["bytes"]).decode() if isinstance(state, dict) else state
+
+
+def main() -> None:
+    """Run many moments."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--moments", type=int, default=30)
+    moments = parser.parse_args().moments
+    with tempfile.TemporaryDirectory(prefix="hwkill") as folder:
+        bench = KillBench(Path(folder))
+        try:
+            whole = bench.duration()
+            print(f"a whole roll-out on {len(bench.names)} nodes takes {whole:.1f} s")
+            bad = 0
+            for number in range(moments):
+                at = 0.3 + (whole - 0.3) * number / max(1, moments - 1)
+                states, wrong = bench.kill_at(at, resume=bool(number % 2))
+                bad += bool(wrong)
+                print(
+                    f"{at:5.2f} s  {'resume  ' if number % 2 else 'rollback'}  {states:60} {wrong or 'right'}",
+                    flush=True,
+                )
+            sys.exit(f"{bad} of {moments} moments left something wrong" if bad else None)
+        finally:
+            bench.close()
+
+
+if __name__ == "__main__":
+    main()
