@@ -28,6 +28,7 @@ _DRAIN_P2P = Remedy(
     acts=(Act("reset_gpu", "{subject}"),),
 )
 _ONE_VALUE = replace(_RESET, acts=(), by_hand="One value that cannot be read is no reason for a reset by itself.")
+_LOST = replace(_RESET, acts=(), by_hand="A reset does not bring a GPU back that is off the bus: power-cycle the node.")
 _ACTIONS = {
     "reset": (_RESET, Urgency.NOW),
     "gpu reset": (_RESET, Urgency.NOW),
@@ -83,6 +84,9 @@ def driver_can_read_gpu(given: Given) -> Answer:
     error = given["gpu.access_error"]
     if "reset" in error.lower():
         return fail(f"the GPU needs a reset before it can be used: {error}", observed=error)
-    if "lost" in error.lower() or "unknown error" in error.lower() or error.strip() == "ERR!":
+    if "lost" in error.lower():
+        text = f"the driver cannot read this GPU: {error}; it needs a reset or a reboot"
+        return fail(text, observed=error, remedy=_LOST)
+    if "unknown error" in error.lower() or error.strip() == "ERR!":
         return fail(f"the driver cannot read this GPU: {error}; it needs a reset or a reboot", observed=error)
     return warn(f"the driver failed to read a value of this GPU: {error}", observed=error, remedy=_ONE_VALUE)

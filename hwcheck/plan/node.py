@@ -88,7 +88,7 @@ class _Making:
     def take(self, finding: Finding) -> None:
         """Add what one finding asks for."""
         if finding.status is Status.UNKNOWN and finding.check in self._fixable:
-            self._leave(finding, "unknown", finding.message)
+            self._leave(finding, "unknown", _gap(finding))
         remedy = finding.remedy
         if remedy is None or finding.status not in (Status.WARN, Status.FAIL):
             return
@@ -107,10 +107,8 @@ class _Making:
     def _wanted(self, check: str) -> bool:
         return check in self._asked or check.partition(".")[0] in self._asked
 
-    def _leave(self, finding: Finding, why: str, text: str) -> None:
-        subjects = self._left.setdefault((finding.check, why, text), [])
-        if finding.subject.id not in subjects:
-            subjects.append(finding.subject.id)
+    def _leave(self, finding: Finding, why: str, text: str, subject: str = "") -> None:
+        self._left.setdefault((finding.check, why, text), []).append(subject or finding.subject.id)
 
     def _write(self, finding: Finding, remedy: Remedy, write: Write) -> bool:
         """Take up one write; returns whether it is in the plan, or could be if somebody asked for it."""
@@ -127,14 +125,14 @@ class _Making:
             key, restart = f"{here} {rest}".rstrip(), here if restart == unit else restart
         refused = self._snapshot.value(write.refused_by) if write.refused_by else ""
         if refused:
-            self._leave(finding, "refused", f"the node lets nobody write {kind.name} {key}: {refused}")
+            self._leave(finding, "refused", f"{kind.name} {key}: {refused}", id)
             return False
         own = seen_of(self._snapshot, kind.name, key, write.value)
         seen = own or _judged(finding, write)
         if is_right(kind.name, write.value, own or {RUNNING: None, NEXT_BOOT: None}):
             return False
         if write.opt_in and not self._wanted(finding.check):
-            self._leave(finding, "opt-in", f"{kind.name} {key} = {write.value}")
+            self._leave(finding, "opt-in", f"{kind.name} {key} = {write.value}", id)
             return True
         step = Step(
             finding.check, id if kind.of_subject else "", kind.name, key, write.value, seen,
@@ -209,6 +207,14 @@ class _Making:
 
 def _left_out(found: dict[tuple[str, str, str], list[str]]) -> tuple[LeftOut, ...]:
     return tuple(LeftOut(id, tuple(dict.fromkeys(subjects)), why, text) for (id, why, text), subjects in found.items())
+
+
+def _gap(finding: Finding) -> str:
+    """Say what was not told, in the same words for all checks that the same gap keeps from an answer."""
+    if finding.gap is None:
+        return finding.message
+    source = f"{finding.origin.source} " if finding.origin else ""
+    return f"{source}{finding.gap.reason}{f': {finding.gap.detail}' if finding.gap.detail else ''}"
 
 
 def _both(first: str, *steps: Step) -> tuple[str, ...]:

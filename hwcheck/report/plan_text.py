@@ -98,7 +98,8 @@ def _write_node(sheet: Sheet, node: NodePlan, names: str, count: int) -> None:
     _write_steps(sheet, node.steps)
     _write_acts(sheet, node)
     for why, heading in _HEADINGS.items():
-        _write_left(sheet, heading, [one for one in node.left_out if one.why == why])
+        left = [one for one in node.left_out if one.why == why]
+        _write_left(sheet, heading, _by_gap(left) if why == "unknown" else left)
     _write_left(sheet, "Needs a person", node.hands)
 
 
@@ -165,9 +166,26 @@ def _write_left(sheet: Sheet, heading: str, left: Sequence[LeftOut]) -> None:
         sheet.text(line, indent=2, hang=2)
 
 
+def _by_gap(left: Iterable[LeftOut]) -> list[LeftOut]:
+    """Fold the checks that one silent source keeps from an answer."""
+    gaps: dict[str, list[LeftOut]] = {}
+    for one in left:
+        gaps.setdefault(one.text, []).append(one)
+    return [
+        LeftOut(
+            _checks([one.id for one in ones]), tuple(dict.fromkeys(id for one in ones for id in one.subjects)), "", text
+        )
+        for text, ones in gaps.items()
+    ]
+
+
 def _label(sheet: Sheet, label: str, text: str) -> None:
     if text:
         sheet.row(label, text, 4, _LABEL)
+
+
+def _checks(ids: Sequence[str]) -> str:
+    return _named(ids).replace(": ", " checks: ", 1)
 
 
 def _named(subjects: Sequence[str]) -> str:
