@@ -221,7 +221,8 @@ def test_what_a_site_expects_is_written_even_where_a_lower_layer_prefers_otherwi
     for figure in (400000, 100000):
         site = tmp_path / "site.yaml"
         site.write_text(
-            f"name: s\nchecks:\n  sysctl.max_map_count: {{expect: {{equals: {figure}}}, why: w, source: s}}\n",
+            "name: s\nchecks:\n  sysctl.max_map_count:\n    why: the site wants it\n    source: the site\n"
+            f"    expect: {{equals: {figure}}}\n",
             encoding="utf-8",
         )
         entry = ProfileSet([site]).profile("hgx-h200").checks["sysctl.max_map_count"]
