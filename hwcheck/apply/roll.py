@@ -125,8 +125,8 @@ class Roll:
     def _wave(self, wave: Wave) -> str:
         ready = self._drained([node for node in wave.nodes if self.state(node) != states.CHANGED])
         self._write(ready)
-        changed = [node for node in wave.nodes if self.state(node) == states.CHANGED]
-        self._await_boot([node for node in changed if node in self.reboots])
+        self._await_boot([node for node in self._changed(wave) if node in self.reboots])
+        changed = self._changed(wave)
         if changed:
             self._compare(changed)
         self._put_back()
@@ -135,6 +135,9 @@ class Roll:
             known = self.run.record["nodes"][failed[0]]
             return f"{failed[0]} could not be changed: {known['why']}"
         return reason_to_hold(canary=wave.canary, comparisons=self.comparisons, touched=len(self.comparisons))
+
+    def _changed(self, wave: Wave) -> list[str]:
+        return [node for node in wave.nodes if self.state(node) == states.CHANGED]
 
     def state(self, node: str) -> str:
         """Return what has become of a node so far."""

@@ -1,0 +1,234 @@
+"""A roll-out wave by wave, with nodes that are made up: what is written, put back, held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hwcheck.apply import run_folder as states
+from hwcheck.apply.ansible import Event, NodeResult
+from hwcheck.apply.drain import DrainError
+from hwcheck.apply.roll import Patience, Ports, Reading, Roll
+from hwcheck.apply.run_folder import RunFolder
+from hwcheck.errors import UsageError
+from hwcheck.facts import NODE
+from hwcheck.findings import Finding, Status
+from hwcheck.plan import NodePlan
+from hwcheck.rollout import plan_waves
+
+CHECK = "sysctl.swappiness"
+
+
+def finding(check: str, status: Status) -> Finding:
+    """Make a finding of the node."""
+    return Finding(check, NODE, status, f"is {status}")
+
+
+@dataclass
+class Fleet:
+    """
+    Nodes that are made up: all that a roll-out asks for.
+
+    Attributes:
+        after: node → findings after the write; default: the changed check passes.
+        results: node → what the module says; default: changed.
+        wont_drain: node → why.
+        boots: node → boot ids that it shows, read by read.
+    """
+
+    after: dict[str, list[Finding]] = field(default_factory=dict)
+    results: dict[str, NodeResult] = field(default_factory=dict)
+    wont_drain: dict[str, str] = field(default_factory=dict)
+    boots: dict[str, list[str]] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    written: list[str] = field(default_factory=list)
+    deeds: list[str] = field(default_factory=list)
+    now: float = 0.0
+
+    def run(
+        self, nodes: list[str], variables: dict[str, Any], on_event: Event, *, check: bool = False
+    ) -> dict[str, NodeResult]:
+        """Write."""
+        del on_event, check
+        self.deeds += [f"{variables['hwcheck_stage']} {node}" for node in nodes]
+        self.written += nodes
+        good = [{"id": CHECK, "status": "changed", "why": ""}]
+        taken = variables["hwcheck_stage"] == "undo"
+        return {
+            node: self.results.get(node, NodeResult(ok=True, why="", results=[] if taken else good)) for node in nodes
+        }
+
+    def read(self, nodes: list[str]) -> Mapping[str, Reading]:
+        """Read anew."""
+        found = {}
+        for node in nodes:
+            boots = self.boots.get(node, ["boot-1"])
+            boot = boots.pop(0) if len(boots) > 1 else boots[0]
+            told = self.after.get(node, [finding(CHECK, Status.PASS)])
+            found[node] = Reading(told, boot, self.errors.get(node, ""))
+        return found
+
+    def drain(self, node: str, reason: str) -> bool:
+        """Take out."""
+        del reason
+        if node in self.wont_drain:
+            raise DrainError(self.wont_drain[node])
+        self.deeds.append(f"drain {node}")
+        return node != "by-others"
+
+    def undrain(self, node: str, reason: str) -> None:
+        """Put back."""
+        del reason
+        self.deeds.append(f"undrain {node}")
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+    def ports(self, *, drains: bool = True) -> Ports:
+        """Return all of it."""
+        return Ports(self, self.read, self if drains else None, lambda _: None, self.sleep, lambda: self.now)
+
+
+def roll_of(folder: Path, fleet: Fleet, names: list[str], patience: Patience | None = None, **more: Any) -> Roll:
+    """Make a roll-out of nodes that are alike."""
+    run = RunFolder.new(folder, {}, {}, "a test")
+    plans = {name: NodePlan(name, "hgx-h200", "boot-1", "alike") for name in names}
+    before = {name: [finding(CHECK, Status.WARN), finding("rdma.rate", Status.PASS)] for name in names}
+    run.set_state(names, states.PLANNED)
+    return Roll(run, plans, before, fleet.ports(), patience or Patience(0, 1, 60), **more)
+
+
+def state(roll: Roll) -> dict[str, str]:
+    """Return what has become of the nodes."""
+    return {name: known["state"] for name, known in roll.run.record["nodes"].items()}
+
+
+def test_all_nodes_are_drained_written_read_and_put_back(tmp_path: Path) -> None:
+    """In this order, the canary alone first."""
+    fleet = Fleet()
+    roll = roll_of(tmp_path, fleet, ["n1", "n2"])
+    assert roll.go(plan_waves(list(roll.plans.values()))) == ""
+    assert fleet.deeds == ["drain n1", "apply n1", "undrain n1", "drain n2", "apply n2", "undrain n2"]
+    assert state(roll) == {"n1": states.GOOD, "n2": states.GOOD}
+
+
+def test_a_canary_that_gets_worse_holds_and_no_other_node_is_touched(tmp_path: Path) -> None:
+    """It stays drained, with its finding."""
+    fleet = Fleet(after={"n1": [finding(CHECK, Status.PASS), finding("rdma.rate", Status.FAIL)]})
+    roll = roll_of(tmp_path, fleet, ["n1", "n2", "n3"])
+    assert "canary n1 has become worse: rdma.rate" in roll.go(plan_waves(list(roll.plans.values())))
+    assert fleet.written == ["n1"]
+    assert "undrain n1" not in fleet.deeds
+    assert state(roll) == {"n1": states.QUARANTINED, "n2": states.PLANNED, "n3": states.PLANNED}
+    assert roll.run.record["nodes"]["n1"]["why"] == "rdma.rate : is fail"
+
+
+def test_a_changed_key_that_is_not_right_holds(tmp_path: Path) -> None:
+    """The write went well, and fresh evidence says otherwise: the evidence counts."""
+    fleet = Fleet(after={"n1": [finding(CHECK, Status.WARN)]})
+    roll = roll_of(tmp_path, fleet, ["n1", "n2"])
+    assert f"{CHECK} is changed and still not right" in roll.go(plan_waves(list(roll.plans.values())))
+
+
+def test_a_node_that_is_not_idle_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
+    """Nothing was written to it, so it is put back; the roll-out does not hold for it."""
+    busy = NodeResult(ok=False, why="the node is not idle, nothing was written: 77 python3 has /dev/nvidia0 open")
+    fleet = Fleet(results={"n1": busy})
+    roll = roll_of(tmp_path, fleet, ["n1", "n2"])
+    assert roll.go(plan_waves(list(roll.plans.values()))) == ""
+    assert state(roll) == {"n1": states.REFUSED, "n2": states.GOOD}
+    assert "undrain n1" in fleet.deeds
+
+
+def test_a_node_that_cannot_be_drained_is_never_written_to(tmp_path: Path) -> None:
+    """It has jobs."""
+    fleet = Fleet(wont_drain={"n1": "still has jobs after 5 s"})
+    roll = roll_of(tmp_path, fleet, ["n1", "n2"])
+    roll.go(plan_waves(list(roll.plans.values())))
+    assert fleet.written == ["n2"]
+    assert "still has jobs" in roll.run.record["nodes"]["n1"]["why"]
+
+
+def test_what_somebody_else_has_drained_stays_drained(tmp_path: Path) -> None:
+    """Only our own drains are undone."""
+    fleet = Fleet()
+    roll = roll_of(tmp_path, fleet, ["by-others"])
+    roll.go(plan_waves(list(roll.plans.values())))
+    assert state(roll) == {"by-others": states.GOOD}
+    assert "undrain by-others" not in fleet.deeds
+
+
+def test_a_write_that_failed_holds(tmp_path: Path) -> None:
+    """It stays drained."""
+    failed = NodeResult(ok=False, why="EIO", results=[{"id": CHECK, "status": "failed", "why": "EIO"}])
+    fleet = Fleet(results={"n1": failed})
+    roll = roll_of(tmp_path, fleet, ["n1", "n2"])
+    assert "n1 could not be changed: EIO" in roll.go(plan_waves(list(roll.plans.values())))
+    assert fleet.written == ["n1"]
+    assert "undrain n1" not in fleet.deeds
+
+
+def test_a_node_that_does_not_answer_any_more_is_quarantined(tmp_path: Path) -> None:
+    """Silence after a change is worse than before."""
+    fleet = Fleet(errors={"n1": "no route to host"})
+    roll = roll_of(tmp_path, fleet, ["n1", "n2"])
+    assert "evidence.reachable" in roll.go(plan_waves(list(roll.plans.values())))
+    assert state(roll)["n1"] == states.QUARANTINED
+
+
+def test_frozen_means_that_nothing_more_is_changed(tmp_path: Path) -> None:
+    """The file is looked at before each wave."""
+    freeze = tmp_path / "freeze"
+    fleet = Fleet()
+    roll = roll_of(tmp_path, fleet, ["n1", "n2"], Patience(0, 1, 60, freeze))
+    freeze.touch()
+    assert "changes are frozen" in roll.go(plan_waves(list(roll.plans.values())))
+    assert fleet.written == []
+
+
+def test_a_reboot_is_over_when_the_boot_id_has_changed(tmp_path: Path) -> None:
+    """A node that still answers from its old boot has not rebooted yet."""
+    fleet = Fleet(boots={"n1": ["boot-1", "boot-1", "boot-2"]})
+    roll = roll_of(tmp_path, fleet, ["n1"], reboots=frozenset(("n1",)))
+    assert roll.go(plan_waves(list(roll.plans.values()))) == ""
+    assert state(roll) == {"n1": states.GOOD}
+    assert fleet.now >= 2
+
+
+def test_a_node_that_does_not_come_back_has_failed(tmp_path: Path) -> None:
+    """Within the time that is given; the roll-out holds."""
+    fleet = Fleet()
+    roll = roll_of(tmp_path, fleet, ["n1", "n2"], reboots=frozenset(("n1", "n2")))
+    assert "did not come back" in roll.go(plan_waves(list(roll.plans.values())))
+    assert state(roll) == {"n1": states.FAILED, "n2": states.PLANNED}
+
+
+def test_a_run_is_worked_on_by_one_controller(tmp_path: Path) -> None:
+    """The second one on this machine is told; on another machine the lease of the node does that."""
+    run = RunFolder.new(tmp_path, {}, {}, "a test")
+    run.save()
+    with run.locked(), pytest.raises(UsageError, match="worked on by another hwcheck"), RunFolder.load(
+        tmp_path, run.name
+    ).locked():  # fmt: skip
+        pass
+
+
+@pytest.mark.parametrize("name", ["../etc", "", "20260101-000000-beef"])
+def test_a_run_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
+    """With those that are."""
+    run = RunFolder.new(tmp_path, {}, {}, "a test")
+    run.save()
+    with pytest.raises(UsageError, match=run.name):
+        RunFolder.load(tmp_path, name)
+
+
+def test_a_run_that_cannot_be_recorded_changes_nothing(tmp_path: Path) -> None:
+    """No folder, no roll-out."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match="nothing is changed"):
+        RunFolder.new(tmp_path / "file", {}, {}, "a test")
