@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, warn
-from hwcheck.findings import Act, Remedy, Urgency
+from hwcheck.findings import Act, Remedy, Urgency, Write
 
 _NO_MANAGER = ("h100-pcie", "h100-nvl", "h200-nvl", "gh200", "gh200-144g", "gb200", "gb300")
 """Platforms whose nodes run no fabric manager: bridged or single cards, and trays whose switch trays run it."""
@@ -166,3 +168,40 @@ def loaded_is_installed(given: Given) -> Answer:
     if loaded == installed:
         return ok(f"driver {loaded} is loaded and installed", observed=loaded, expected=installed)
     return warn(f"driver {loaded} is loaded, {installed} is installed", observed=loaded, expected=installed)
+
+
+_HOLD = Remedy(
+    "write",
+    "Hold the packages (apt-mark hold, dnf versionlock), and take the holds off for an upgrade of the whole set.",
+    role="driver_stack",
+    disturbs="nothing",
+    worked_out="package_hold of each driver package that is not held = held",
+)
+
+
+@relation("driver.held", needs=("driver.packages", "driver.packages_held"), remedy=_HOLD)
+def driver_packages_are_held(given: Given) -> Answer:
+    """
+    No upgrade changes a part of the driver set by itself.
+
+    What it checks: that the installed packages of the driver set are held, where the site wants it (bound driver.hold).
+
+    Why it matters: an unattended upgrade of one part leaves libraries and loaded module of different versions, and no
+    new job can open a GPU.
+
+    How to fix: hold the packages of the set.
+
+    Applies to: nodes with packages of the driver set. Sites that pin versions by their package source need no holds:
+    without a wish it is only told.
+
+    Source: node configurations of Google and Azure, which hold driver, fabric manager and IMEX together.
+    """
+    names, held = sorted({package["name"] for package in given["driver.packages"]}), given["driver.packages_held"]
+    loose = [name for name in names if name not in held]
+    if not loose:
+        return ok(f"all {len(names)} packages of the driver set are held", observed=len(names))
+    text = f"{len(loose)} of {len(names)} packages of the driver set are not held: {', '.join(loose[:6])}"
+    if given.bound("driver.hold") is not True:
+        return skip(f"{text}; the site does not ask for it", observed=len(loose))
+    remedy = replace(_HOLD, writes=tuple(Write("package_hold", name, "held") for name in loose))
+    return warn(text, observed=len(loose), expected=0, remedy=remedy)
