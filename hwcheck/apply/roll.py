@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -52,6 +53,7 @@ class Ports:
         read: nodes → their readings; unreachable ones are among them.
         drain: None where nodes need not be taken out of work.
         say: tells the user one line.
+        watch: number of nodes → a context that is told each node and how its write ended.
         sleep: waits.
         clock: monotonic seconds.
     """
@@ -60,6 +62,7 @@ class Ports:
     read: Callable[[list[str]], Mapping[str, Reading]]
     drain: Drain | None
     say: Callable[[str], None]
+    watch: Callable[[int], AbstractContextManager[Event]]
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
 
@@ -195,7 +198,8 @@ class Roll:
         if not nodes:
             return
         self.run.set_state(nodes, states.BEGUN)
-        results = self.ports.play.run(nodes, self._play_variables("apply"), lambda *_: None)
+        with self.ports.watch(len(nodes)) as on_event:
+            results = self.ports.play.run(nodes, self._play_variables("apply"), on_event)
         self.run.record["results"] = {
             **self.run.record.get("results", {}), **{node: result.results for node, result in results.items()}
         }  # fmt: skip
@@ -207,7 +211,8 @@ class Roll:
 
     def undo(self, nodes: list[str]) -> dict[str, NodeResult]:
         """Take back what this run has changed on nodes."""
-        results = self.ports.play.run(nodes, self._play_variables("undo"), lambda *_: None)
+        with self.ports.watch(len(nodes)) as on_event:
+            results = self.ports.play.run(nodes, self._play_variables("undo"), on_event)
         for node, result in results.items():
             if result.ok and not result.results:
                 self.run.set_state([node], states.UNDONE)

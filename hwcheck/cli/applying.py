@@ -20,7 +20,7 @@ from hwcheck.apply.ansible import NodeResult
 from hwcheck.apply.roll import Patience, Ports, Reading, Roll
 from hwcheck.apply.run_folder import RunFolder
 from hwcheck.cli.fleet_reading import FleetReader, Judged
-from hwcheck.cli.rolling import audit, holder, home, kept_options, restored_options, writer_of
+from hwcheck.cli.rolling import audit, holder, home, kept_options, restored_options, watch, writer_of
 from hwcheck.cli.targets import fold
 from hwcheck.errors import UsageError
 from hwcheck.facts import NODE, Subject
@@ -119,7 +119,10 @@ def _ports(arguments: argparse.Namespace, run: RunFolder, reader: FleetReader, t
         return {one.name: Reading(one.planned.verdict.findings, one.boot_id, one.error) for one in reader.read(nodes)}
 
     drain = drains.of(arguments.drain, arguments.undrain, arguments.drain_timeout) if arguments.drain else None
-    return Ports(writer_of(arguments, run, targets), read, drain, lambda text: print(text, file=sys.stderr, flush=True))
+    return Ports(
+        writer_of(arguments, run, targets), read, drain, lambda text: print(text, file=sys.stderr, flush=True),
+        lambda total: watch(total, quiet=arguments.quiet),
+    )  # fmt: skip
 
 
 def _patience(arguments: argparse.Namespace) -> Patience:

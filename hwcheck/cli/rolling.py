@@ -7,14 +7,18 @@ import getpass
 import os
 import socket
 import syslog
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hwcheck.apply.ansible import Play
+from hwcheck.apply.ansible import Event, Play
 from hwcheck.apply.direct import Direct
 from hwcheck.apply.roll import Writer
 from hwcheck.apply.run_folder import RunFolder, runs_home
+from hwcheck.cli.targets import fold
 from hwcheck.history.state import state_home
+from hwcheck.report.progress import Progress
 from hwcheck.transports.target import LOCAL, Target
 
 _TARGET_OPTIONS = (
@@ -98,3 +102,15 @@ def holder() -> str:
 def home() -> Path:
     """Return the folder of all runs."""
     return runs_home(state_home())
+
+
+@contextmanager
+def watch(total: int, *, quiet: bool) -> Iterator[Event]:
+    """Show on standard error how many nodes have been written to."""
+    with Progress(total, fold, quiet=quiet) as progress:
+
+        def on_event(node: str, what: str) -> None:
+            if what != "begun":
+                progress.count(node, failing=what == "failed", unreachable=what == "unreachable")
+
+        yield on_event

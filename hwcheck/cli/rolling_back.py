@@ -11,7 +11,7 @@ from hwcheck.apply import run_folder as states
 from hwcheck.apply.ansible import NodeResult
 from hwcheck.apply.roll import Ports, Roll
 from hwcheck.apply.run_folder import RunFolder
-from hwcheck.cli.rolling import audit, home, restored_options, writer_of
+from hwcheck.cli.rolling import audit, home, restored_options, watch, writer_of
 from hwcheck.cli.targets import Collection, fold
 from hwcheck.errors import UsageError
 
@@ -32,7 +32,10 @@ def rollback(arguments: argparse.Namespace) -> int:
         with Collection(again) as collection:
             targets = [target for target in collection.targets if target.name in wanted or not target.name]
         drain = drains.of(again.drain, again.undrain, again.drain_timeout) if again.drain else None
-        ports = Ports(writer_of(again, run, targets), lambda _: {}, drain, lambda text: print(text, file=sys.stderr))
+        ports = Ports(
+            writer_of(again, run, targets), lambda _: {}, drain, lambda text: print(text, file=sys.stderr),
+            lambda total: watch(total, quiet=arguments.quiet),
+        )  # fmt: skip
         results = Roll(run, {}, {}, ports).undo(wanted)
         audit(f"rollback of run {run.name} has ended")
         return _tell(run, results)

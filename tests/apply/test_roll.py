@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,15 @@ class Fleet:
 
     def ports(self, *, drains: bool = True) -> Ports:
         """Return all of it."""
-        return Ports(self, self.read, self if drains else None, lambda _: None, self.sleep, lambda: self.now)
+        return Ports(
+            self,
+            self.read,
+            self if drains else None,
+            lambda _: None,
+            lambda _: nullcontext(lambda *_: None),
+            self.sleep,
+            lambda: self.now,
+        )
 
 
 def roll_of(folder: Path, fleet: Fleet, names: list[str], patience: Patience | None = None, **more: Any) -> Roll:
