@@ -92,14 +92,9 @@ class Fleet:
 
     def ports(self, *, drains: bool = True) -> Ports:
         """Return all of it."""
+        silent = nullcontext(lambda *_: None)
         return Ports(
-            self,
-            self.read,
-            self if drains else None,
-            lambda _: None,
-            lambda _: nullcontext(lambda *_: None),
-            self.sleep,
-            lambda: self.now,
+            self, self.read, self if drains else None, lambda _: None, lambda _: silent, self.sleep, lambda: self.now
         )
 
 
