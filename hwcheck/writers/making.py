@@ -1,39 +1,65 @@
-"""The changes of a journal, made in their order and read back."""
+"""The changes of a journal, made in their order and read back; what fails is taken back, the rest stays."""
 
 from __future__ import annotations
 
+import errno
+
 from . import acts
 from .change import ACT, PERSIST, VOLATILE, look, make
-from .mechanism import MECHANISMS
+from .mechanism import read
 from .place import Json, Place, WriteError, words_of
-from .step import read_steps
-from .undoing import undo_one
+from .step import Step
+from .undoing import take_back
+
+REFUSALS = {
+    errno.EPERM: "the kernel or the firmware keeps this to itself",
+    errno.EACCES: "the kernel lets nobody write it",
+    errno.EROFS: "the file system is read-only",
+    errno.EBUSY: "the kernel refuses it in the present state: in use, or fixed by another setting",
+    errno.EIO: "the driver or the kernel refuses it: it manages this itself",
+    errno.EOPNOTSUPP: "the device does not support it",
+    errno.ENODEV: "the device is gone, or does not support it",
+}
+"""What an error of a running value says: not allowed here. Others (EINVAL, ENOSPC) are failures."""
 
 
 class Maker:
-    """Makes the changes of a journal, phase by phase; a step that fails has its changes taken back, others go on."""
+    """
+    Makes the changes of a journal, phase by phase; a step that fails does not stop the others.
+
+    Attributes:
+        failed, refused: number of a step → why.
+    """
 
     def __init__(self, place: Place, journal: Json) -> None:
         self._place = place
         self._journal = journal
-        self._failed: dict[int, str] = {}
+        self.failed: dict[int, str] = {}
+        self.refused: dict[int, str] = {}
 
-    def make_all(self) -> None:
-        """Go through the phases."""
+    def make_all(self, steps: list[Step]) -> None:
+        """Go through the phases, read everything back, take back what failed, and reboot when that was asked for."""
         self._phase(PERSIST)
         for command in self._journal["commands"]:
             self._command(command)
         acts.carry_out(self._place, self._journal, lambda one: one["do"] != "reboot")
         self._phase(ACT)
         self._phase(VOLATILE)
-        for number, why in self._failed.items():
-            self._journal["results"][number].update(status="failed", why=why)
-            self._take_back(number)
-        acts.carry_out(self._place, self._journal, lambda one: one["do"] == "reboot" and not self._failed)
+        for step in steps:
+            self._verify(step)
+        wrong = {**self.failed, **self.refused}
+        left = take_back(self._place, self._journal, steps, set(wrong)) if wrong else []
+        for number, why in wrong.items():
+            status = "refused" if number in self.refused else "failed"
+            self._journal["results"][number].update(status=status, why="; ".join([why, *left]))
+        acts.carry_out(self._place, self._journal, lambda one: one["do"] == "reboot" and not self.failed)
+
+    def _is_lost(self, steps: list[int]) -> bool:
+        return all(number in self.failed or number in self.refused for number in steps)
 
     def _phase(self, phase: str) -> None:
         for change in self._journal["changes"]:
-            if change["phase"] == phase and not all(number in self._failed for number in change["steps"]):
+            if change["phase"] == phase and not self._is_lost(change["steps"]):
                 self._change(change)
 
     def _change(self, change: Json) -> None:
@@ -41,50 +67,54 @@ class Maker:
             now = look(self._place, change)
             if now == change["after"]:
                 return
-            if now != change["before"]:
+            if now != change["before"] and now not in change.get("earlier", []):
                 raise WriteError(f"{change['target']} has changed since the journal was written")
             make(self._place, change)
-        except (OSError, WriteError) as error:
-            self._failed.update(dict.fromkeys(change["steps"], words_of(error)))
+        except OSError as error:
+            says = REFUSALS.get(error.errno or 0) if change["kind"] != "file" else None
+            told = self.failed if says is None else self.refused
+            why = f"{change['target']}: {words_of(error)}" + (f" ({says})" if says else "")
+            told.update(dict.fromkeys(change["steps"], why))
+        except WriteError as error:
+            self.failed.update(dict.fromkeys(change["steps"], str(error)))
 
     def _command(self, command: Json) -> None:
-        if command["state"] == "done" or all(number in self._failed for number in command["steps"]):
+        if command["state"] == "done" or self._is_lost(command["steps"]):
             return
         try:
             self._place.run(command["words"], command["seconds"])
         except WriteError as error:
             command.update(state="failed", why=str(error))
-            self._failed.update(dict.fromkeys(command["steps"], str(error)))
+            self.failed.update(dict.fromkeys(command["steps"], str(error)))
         else:
             command["state"] = "done"
 
-    def _take_back(self, number: int) -> None:
-        """Undo the changes of one failed step that no good step shares."""
-        mine = [one for one in self._journal["changes"] if number in one["steps"]]
-        for change in reversed(mine):
-            if all(other in self._failed for other in change["steps"]):
-                undo_one(self._place, change)
-
-
-def verify(place: Place, journal: Json, request: Json) -> None:
-    """Read every step's facets once more; what is not right then has failed, whatever the writes said."""
-    for step in read_steps(request.get("steps", []), MECHANISMS):
-        result = journal["results"][step.number]
-        if result["status"] not in ("would change", "failed"):
-            continue
+    def _verify(self, step: Step) -> None:
+        """Read a step's facets once more; what is not right then has failed, whatever the writes said."""
+        result = self._journal["results"][step.number]
+        if result["status"] not in ("would change", "changed", "failed"):
+            return
         try:
-            facets = MECHANISMS[step.mechanism].facets(place, step)
+            facets = read(self._place, step)
         except (OSError, WriteError) as error:
-            result.update(status="failed", why=words_of(error))
-            continue
+            self.failed.setdefault(step.number, words_of(error))
+            return
         result["after"] = facets.told()
-        if result["status"] == "failed":
-            continue
-        waits = any(one["do"] == "reboot" and one["state"] == "begun" for one in journal["acts"])
-        right = facets.is_right or (facets.next_boot == facets.wanted and (waits or place.is_image))
-        needs_boot = facets.next_boot == facets.wanted and MECHANISMS[step.mechanism].needs_boot
-        if right or needs_boot:
-            result.update(status="changed", why="" if right else "counts from the next boot")
+        if self._is_lost([step.number]):
+            return
+        kept = facets.next_boot == facets.wanted
+        if facets.is_right or (kept and (self._waits_for_boot() or self._place.is_image)):
+            result.update(status="changed", why="" if facets.is_right or not facets.waits else facets.waits)
+        elif kept and facets.waits and not step.restart:
+            result.update(status="changed", why=facets.waits)
         else:
-            counts = facets.effective if facets.effective is not None else facets.running
-            result.update(status="failed", why=f"written without effect: what counts is {counts}, not {facets.wanted}")
+            counts = facets.counts if facets.counts is not None else facets.next_boot
+            self.failed[step.number] = f"written without effect: what counts is {counts}, not {facets.wanted}"
+
+    def _waits_for_boot(self) -> bool:
+        """Tell whether this run reboots the node when it ends here."""
+        return any(
+            one["do"] == "reboot"
+            and (one["state"] == "pending" or (one["state"] == "begun" and one["boot_id"] == self._place.boot_id()))
+            for one in self._journal["acts"]
+        )

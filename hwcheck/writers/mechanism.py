@@ -1,6 +1,9 @@
 """
 The form of a mechanism: reads facets, proposes changes. One module each, found by :data:`MECHANISMS`.
 
+The value ``absent`` retires a key: our line of it goes, and only ours; the running value stays until the next boot. It
+is the same for every mechanism that names its :meth:`~Mechanism.files`.
+
 Facets (supported, permitted, running, next boot, effective) are strings in the mechanism's own words, None where there
 is none. ``refused`` says why the step cannot or must not be written: no such key, no permission, owned by others.
 """
@@ -9,8 +12,12 @@ from __future__ import annotations
 
 from typing import Callable, NamedTuple
 
-from .place import Json, Place
+from .change import file_change
+from .owned_file import Owned
+from .place import Json, Place, WriteError
 from .step import Step
+
+ABSENT = "absent"
 
 
 class Facets(NamedTuple):
@@ -22,6 +29,7 @@ class Facets(NamedTuple):
         running, next_boot, effective: None where nothing says so; an image has no running value.
         refused: why it is not written; "" when it may be.
         supported: the node knows it.
+        waits: when a written value begins to count, where that is not at once: ``counts from the next boot``.
     """
 
     wanted: str
@@ -30,6 +38,7 @@ class Facets(NamedTuple):
     effective: str | None = None
     refused: str = ""
     supported: bool = True
+    waits: str = ""
 
     @property
     def counts(self) -> str | None:
@@ -75,19 +84,34 @@ class Proposal(NamedTuple):
     commands: list[Command]
 
 
+class Held(NamedTuple):
+    """A key that one of our files holds, its lines, and the check that asked for it."""
+
+    key: str
+    line: str
+    check: str
+
+
 class Mechanism:
-    """
-    One way a value lives on a node.
-
-    Attributes:
-        needs_boot: what is written counts from the next boot only.
-    """
-
-    needs_boot = False
+    """One way a value lives on a node."""
 
     def same(self, one: str, other: str) -> bool:
         """Tell whether two spellings of a value mean the same."""
         return one.split() == other.split()
+
+    def files(self, place: Place) -> list[Owned]:
+        """Return the files that hwcheck owns for this mechanism, as far as they are there."""
+        del place
+        return []
+
+    def name_of(self, step: Step) -> str:
+        """Return the key of a step as our files have it; a mechanism with subjects adds the subject."""
+        return step.key
+
+    def after(self, place: Place, steps: list[int]) -> list[Command]:
+        """Return what is run once our files have been written, for those steps."""
+        del place, steps
+        return []
 
     def facets(self, place: Place, step: Step) -> Facets:
         """Read a step's facets."""
@@ -97,8 +121,54 @@ class Mechanism:
         """Propose the changes that bring about all these steps; none of them is refused."""
         raise NotImplementedError
 
+    def held(self, place: Place) -> dict[str, Held]:
+        """Return the keys that our files hold."""
+        return {
+            name: Held(name, " / ".join(file.lines.lines(key)), file.lines.check_of(key))
+            for file in self.files(place)
+            for name, key in file.keys().items()
+        }
+
+    def retire(self, place: Place, steps: list[Step]) -> Proposal:
+        """Propose that our files no longer hold these keys."""
+        changes = []
+        for file in self.files(place):
+            keys = file.keys()
+            mine = [step for step in steps if self.name_of(step) in keys]
+            for step in mine:
+                file.lines.drop(keys[self.name_of(step)])
+            change = file_change(place, file.path, file.lines.render(file.first), [step.number for step in mine])
+            changes += [change] if mine and change is not None else []
+        numbers = sorted({number for change in changes for number in change["steps"]})
+        return Proposal(changes, self.after(place, numbers) if changes and not place.is_image else [])
+
 
 MECHANISMS: dict[str, Mechanism] = {}
+
+
+def read(place: Place, step: Step) -> Facets:
+    """
+    Read a step's facets; of one to be retired, what our files hold of it.
+
+    Raises:
+        OSError, WriteError: they cannot be read, or the mechanism has no files from which something can be retired.
+    """
+    found = MECHANISMS[step.mechanism]
+    if step.value != ABSENT:
+        return found.facets(place, step)
+    if type(found).files is Mechanism.files:
+        raise WriteError(f"{step.mechanism} keeps no file from which {step.key} could be taken")
+    ours = found.held(place).get(found.name_of(step))
+    return Facets(ABSENT, None, ABSENT if ours is None else ours.line)
+
+
+def held(place: Place) -> list[Json]:
+    """Return what our files hold: mechanism, key, line and the check that asked for it, so that orphans are found."""
+    return [
+        {"mechanism": name, **one._asdict()}
+        for name, found in sorted(MECHANISMS.items())
+        for _, one in sorted(found.held(place).items())
+    ]
 
 
 def mechanism(name: str) -> Callable[[type[Mechanism]], type[Mechanism]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import sysctl, unit_property
+from . import sysctl, udev, unit_property
 
 
 def load_all() -> tuple[object, ...]:
     """Return the modules, so that a reader sees what there is."""
-    return sysctl, unit_property
+    return sysctl, udev, unit_property

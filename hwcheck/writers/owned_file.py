@@ -3,15 +3,16 @@ Files that hwcheck owns: one for each mechanism, keyed inside by setting.
 
 Each line of ours follows a comment that names the check, so a reader sees why it is there, and two roles that write
 the same mechanism never take each other's lines away. What stands in such a file without that comment was put there by
-hand, and is kept.
+hand, and is kept. Where a line does not say its key (a udev rule), the comment does: ``# hwcheck: ID; key KEY``.
 """
 
 from __future__ import annotations
 
-from typing import Callable
+from typing import Callable, NamedTuple
 
 HEADER = "# Written by hwcheck; each setting below names the check that asked for it. Undo: hwcheck rollback.\n"
 _MARK = "# hwcheck: "
+_KEY = "; key "
 
 
 class OwnedFile:
@@ -20,10 +21,11 @@ class OwnedFile:
 
     Args:
         text: what it holds; None where there is none yet.
-        key_of: returns the key of a line, "" for what is none of ours.
+        key_of: returns the key of a line, "" for what is none of ours; None where the comment names the key of the one
+            line that follows it.
     """
 
-    def __init__(self, text: str | None, key_of: Callable[[str], str]) -> None:
+    def __init__(self, text: str | None, key_of: Callable[[str], str] | None) -> None:
         self._key_of = key_of
         self._blocks: dict[str, list[str]] = {}
         self._others: list[str] = []
@@ -31,10 +33,10 @@ class OwnedFile:
         for line in (text or "").splitlines():
             if line.startswith(_MARK):
                 comment, key = line, ""
-            elif comment and not key and key_of(line):
-                key = key_of(line)
+            elif comment and not key and self._key(comment, line):
+                key = self._key(comment, line)
                 self._blocks[key] = [comment, line]
-            elif key and key_of(line) == key:
+            elif key and key_of is not None and key_of(line) == key:
                 self._blocks[key].append(line)
             elif line.strip() and line + "\n" != HEADER:
                 self._others.append(line)
@@ -42,15 +44,28 @@ class OwnedFile:
 
     def put(self, key: str, line: str, check: str) -> None:
         """Set the line of a key, or lines that all have it."""
-        self._blocks[key] = [_MARK + check, *line.splitlines()]
+        mark = _MARK + check + (_KEY + key if self._key_of is None else "")
+        self._blocks[key] = [mark, *line.splitlines()]
 
     def drop(self, key: str) -> None:
         """Take a key away."""
         self._blocks.pop(key, None)
 
-    def keys(self) -> list[str]:
+    def _key(self, comment: str, line: str) -> str:
+        return comment.partition(_KEY)[2] if self._key_of is None else self._key_of(line)
+
+    def all_keys(self) -> list[str]:
         """Return the keys that are ours."""
         return sorted(self._blocks)
+
+    def lines(self, key: str) -> list[str]:
+        """Return the lines of a key, without the comment; none where it is not ours."""
+        return self._blocks.get(key, [])[1:]
+
+    def check_of(self, key: str) -> str:
+        """Return the check that asked for a key of ours."""
+        comment = self._blocks[key][0][len(_MARK) :]
+        return comment.partition(_KEY)[0] if self._key_of is None else comment
 
     def render(self, first: str = "") -> str | None:
         """Return the text, keys in order; None when nothing is left."""
@@ -59,3 +74,27 @@ class OwnedFile:
         body = [line for key in sorted(self._blocks) for line in self._blocks[key]]
         others = [line for line in self._others if line != first.strip()]
         return HEADER + first + "\n".join([*others, *body]) + "\n"
+
+
+class Owned(NamedTuple):
+    """
+    One file of a mechanism.
+
+    Attributes:
+        path: on the node.
+        lines: what it holds.
+        first: line that opens the file: ``[Service]``.
+        prefix: what a key of the mechanism has before the key within the file: the unit of a drop-in.
+        only: what a key within the file has before that of the mechanism, where several mechanisms share the file.
+    """
+
+    path: str
+    lines: OwnedFile
+    first: str = ""
+    prefix: str = ""
+    only: str = ""
+
+    def keys(self) -> dict[str, str]:
+        """Return key of the mechanism → key within the file."""
+        found = [key for key in self.lines.all_keys() if key.startswith(self.only)]
+        return {self.prefix + key[len(self.only) :]: key for key in found}

@@ -8,6 +8,7 @@ commit     makes the changes of the journal, restarts what must be, reads everyt
 undo       takes back what the run changed, where it is still as the run left it
 act        one act alone (reboot), under the run's lease
 release    gives the lease back
+held       what our files hold: mechanism, key, line and the check that asked for it; a plan finds orphans by it
 =========  ==========================================================================================================
 
 Status of a step: ``right`` (nothing to do), ``would change``, ``changed``, ``refused`` (with the reason; nothing was
@@ -23,8 +24,8 @@ from typing import Callable
 from . import acts, idle, lease
 from . import journal as journals
 from .differences import difference
-from .making import Maker, verify
-from .mechanism import MECHANISMS
+from .making import Maker
+from .mechanism import MECHANISMS, held
 from .mechanisms import load_all
 from .place import Json, Place, WriteError, words_of
 from .proposing import Proposed
@@ -52,7 +53,7 @@ def answer(request: Json) -> Json:
     try:
         if stage is None:
             raise WriteError(f"no stage {request.get('stage')!r}; there are {', '.join(STAGES)}")
-        if not place.root and os.geteuid() != 0 and request["stage"] != "check":
+        if not place.root and os.geteuid() != 0 and request["stage"] not in ("check", "held"):
             raise WriteError("settings of a node are written by root; become root (become: true, or sudo)")
         return {"format": FORMAT, "ok": True, "why": "", "changed": False, **stage(place, request)}
     except (WriteError, OSError) as error:
@@ -133,8 +134,7 @@ def commit(place: Place, request: Json) -> Json:
             _demand_idle(place, request, run, fresh=False)
         journal["state"] = "begun"
         journals.save(place, journal)
-        Maker(place, journal).make_all()
-        verify(place, journal, request)
+        Maker(place, journal).make_all(read_steps(request.get("steps", []), MECHANISMS))
         good = all(one["status"] in ("right", "changed", "refused", "stale") for one in journal["results"])
         good = good and not any(one["state"] == "failed" for one in (*journal["acts"], *journal["commands"]))
         journal.update(state="done" if good else "failed", ended=journals.now())
@@ -205,6 +205,12 @@ def release(place: Place, request: Json) -> Json:
     return {"results": []}
 
 
+def tell_held(place: Place, _request: Json) -> Json:
+    """Say what our files hold."""
+    return {"results": [], "held": held(place)}
+
+
 STAGES: dict[str, Callable[[Place, Json], Json]] = {
     "check": check, "prepare": prepare, "commit": commit, "undo": undo, "act": act, "release": release,
+    "held": tell_held,
 }  # fmt: skip

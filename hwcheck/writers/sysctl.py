@@ -21,7 +21,7 @@ from fnmatch import fnmatchcase
 from .change import file_change, value_change
 from .forms import numbers
 from .mechanism import Facets, Mechanism, Proposal, mechanism, unsupported
-from .owned_file import OwnedFile
+from .owned_file import Owned, OwnedFile
 from .place import Json, Place
 from .step import Step
 
@@ -34,6 +34,10 @@ _GREATER = re.compile(r"net\.ipv4\.conf\.(.+)\.(arp_announce|arp_ignore|rp_filte
 @mechanism("sysctl")
 class Sysctl(Mechanism):
     """Kernel parameters."""
+
+    def files(self, place: Place) -> list[Owned]:
+        """Return our drop-in."""
+        return [Owned(FILE, OwnedFile(place.text(FILE), _key_of))]
 
     def facets(self, place: Place, step: Step) -> Facets:
         """Read a parameter; for an image its value at the next boot."""

@@ -15,7 +15,7 @@ import re
 
 from .change import file_change
 from .mechanism import Command, Facets, Mechanism, Proposal, mechanism, unsupported
-from .owned_file import OwnedFile
+from .owned_file import Owned, OwnedFile
 from .place import Json, Place, WriteError
 from .step import Step
 
@@ -36,6 +36,18 @@ def file_of(unit: str) -> str:
 class UnitProperty(Mechanism):
     """Properties of services."""
 
+    def files(self, place: Place) -> list[Owned]:
+        """Return our drop-ins."""
+        units = [path.split("/")[-2][: -len(".d")] for path in place.expand(file_of("*"))]
+        return [
+            Owned(file_of(unit), OwnedFile(place.text(file_of(unit)), _key_of), "[Service]\n", unit + " ")
+            for unit in units
+        ]
+
+    def after(self, place: Place, steps: list[int]) -> list[Command]:
+        """Let systemd read them."""
+        return [] if place.is_image else [Command(["systemctl", "daemon-reload"], steps)]
+
     def facets(self, place: Place, step: Step) -> Facets:
         """Read a property: what runs from systemd, the next start from the drop-ins."""
         found = _KEY.fullmatch(step.key)
@@ -51,7 +63,8 @@ class UnitProperty(Mechanism):
         refused = ""
         if owner and following != wanted:
             refused = f"{owner} sets {name} to {following} after ours; its owner must change it"
-        return Facets(wanted, running, following, _effective(place, name, shown), refused)
+        waits = f"counts from the next start of {unit}"
+        return Facets(wanted, running, following, _effective(place, name, shown), refused, waits=waits)
 
     def propose(self, place: Place, steps: list[Step]) -> Proposal:
         """Propose a drop-in for each unit; systemd reads them at once, a restart makes them count."""
@@ -67,8 +80,7 @@ class UnitProperty(Mechanism):
             if change is not None:
                 changes.append(change)
         numbers = sorted({number for change in changes for number in change["steps"]})
-        reload = [] if place.is_image or not changes else [Command(["systemctl", "daemon-reload"], numbers)]
-        return Proposal(changes, reload)
+        return Proposal(changes, self.after(place, numbers) if changes else [])
 
 
 def meaning(value: str) -> str:
