@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,252}")
@@ -51,7 +52,10 @@ class ActionModule(ActionBase):
             answer = self._module({**told, "stage": "check"})
         else:
             answer = self._apply(told)
-        return {**result, **_told(answer, diff=self._task.diff or self._task.check_mode)}
+        shown = _told(answer, diff=self._task.diff or self._task.check_mode)
+        if shown["refused"] and not shown.get("failed") and not boolean(self._task.args.get("refusals_ok", True)):
+            shown.update(failed=True, msg=f"refused: {'; '.join(shown['refused'])}")
+        return {**result, "run": told["run"], **shown}
 
     def _apply(self, told: dict[str, Any]) -> dict[str, Any]:
         prepared = self._module({**told, "stage": "prepare"})

@@ -59,6 +59,11 @@ options:
     description: The caller vouches for it that the node is idle.
     type: bool
     default: false
+  refusals_ok:
+    description: Whether a setting that is refused is only told (I(refused)); else the task fails with it. The others
+      are brought about in any case.
+    type: bool
+    default: true
   request:
     description: Used between the action plugin and the module.
     type: dict
@@ -110,6 +115,15 @@ journal:
   description: What the run has changed on this node; the state of every target before and after.
   returned: when something was prepared
   type: dict
+run:
+  description: Name of the run, which C(stage=undo) takes.
+  returned: always
+  type: str
+refused:
+  description: Settings that were not written, and why.
+  returned: always
+  type: list
+  elements: str
 reboot_required:
   description: Something that was written counts from the next boot only.
   returned: always
@@ -133,6 +147,7 @@ def main() -> None:
             "session": {"type": "str"},
             "idle_ignore": {"type": "list", "elements": "str", "default": []},
             "idle_skip": {"type": "bool", "default": False},
+            "refusals_ok": {"type": "bool", "default": True},
             "request": {"type": "dict"},
         },
         supports_check_mode=True,
