@@ -25,7 +25,7 @@ _UNIT_FOLDERS = (
 def _section(context, path):
     """Return one file under its heading; a link to /dev/null, which masks a file of that name, as an empty one."""
     try:
-        if os.readlink(context.root + path) == "/dev/null":
+        if read.link(context.root + path) == "/dev/null":
             return _headed(path, b"")
     except OSError:
         pass
@@ -55,7 +55,9 @@ def _sections(context, patterns):
 def _loader(context):
     text = _sections_or_nothing(context, LOADER)
     for folder in _LOADER_FOLDERS:
-        if os.path.isdir(context.root + folder) and not os.access(context.root + folder, os.R_OK | os.X_OK):
+        if read.is_folder(context.root + folder) and not os.access(
+            read.inside(context.root + folder), os.R_OK | os.X_OK
+        ):
             text += _headed(folder, b"!denied\n")  # a user must not take what is hidden for what is not there
     kernels = [path for path in read.expand(context.root, "/boot/vmlinu[xz]-*") if path.isprintable()]
     text += _headed("kernels", "".join(path + "\n" for path in kernels).encode("utf-8", "replace")) if kernels else b""

@@ -15,6 +15,7 @@ from hwcheck.sources.source import Absent, Denied, Instead
 
 OUTPUT_CAP = 32 << 20
 _GRACE = 0.3  # seconds between SIGKILL and giving a child up
+_PIECES = 64  # reads of 64 KiB before the others, and the deadlines, are looked at again
 _KIND = b"!kind "
 
 
@@ -68,6 +69,8 @@ def _ask(source, context, out):
         status, detail = "denied", str(error)
     except OSError as error:
         status, detail = "failed", "%s: %s" % (error.filename or source.id, error.strerror)
+    except Exception as error:  # what no source foresaw (memory, a hostile number) must not end those after it
+        status, detail = "failed", "%s: %s" % (type(error).__name__, error)
     frames.send(out, source.kind, status, payload, time.monotonic() - start, detail, source.id)
 
 
@@ -159,7 +162,8 @@ def _collect(children, out, last, block):
 
 
 def _drain(child):
-    while True:
+    """Read what is there, a bounded part of it: one that writes as fast as we read must not outlive its deadline."""
+    for _ in range(_PIECES):
         try:
             data = os.read(child.fd, 65536)
         except BlockingIOError:

@@ -3,6 +3,8 @@
 from hwcheck.sources import cuda, nvml, nvml_log
 from hwcheck.sources.source import DEEP, Absent, Instead, Source
 
+_XML = "nvidia-smi.xml"
+
 
 def _nvml(context):
     """
@@ -15,12 +17,12 @@ def _nvml(context):
         library = nvml.load()
     except (Absent, ImportError, OSError) as error:
         words = "%s: %s" % (nvml.LIBRARY, "not found" if isinstance(error, Absent) else error)
-        return Instead("nvidia-smi.xml", ("nvidia-smi", "-q", "-x"), words)
+        return Instead(_XML, ("nvidia-smi", "-q", "-x"), words)
     return nvml_log.log(nvml.Nvml(library, context.off))
 
 
 SOURCES = (
     # Without persistence the driver starts each GPU when it is opened: one to three seconds for each of eight.
-    Source("nvml", "nvml", _nvml, child=True, deadline=40.0),
+    Source("nvml", "nvml", _nvml, child=True, deadline=40.0, instead=_XML),
     Source("cuda-sanity", "cuda.sanity", cuda.sanity, child=True, deadline=60.0, tier=DEEP),
 )

@@ -51,8 +51,8 @@ def _all_files(context, deep):
 
 def _age(path):
     try:
-        return os.stat(path).st_mtime
-    except OSError:
+        return os.stat(read.inside(path)).st_mtime
+    except (OSError, Absent):
         return 0
 
 
@@ -76,7 +76,7 @@ def _described(path, deep):
             return _plain(path)
         if not deep:
             return ["!compressed " + path.rpartition(".")[2]]
-        return _modinfo(_unpacked(path))
+        return _modinfo(_unpacked(read.inside(path)))
     except Denied:
         return ["!denied"]
     except Absent:
@@ -88,7 +88,7 @@ def _described(path, deep):
 def _plain(path):
     """Read the few kilobytes that matter of a file of a hundred megabytes."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(read.inside(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise Absent(path) from None
     except PermissionError:

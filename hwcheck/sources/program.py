@@ -10,7 +10,7 @@ import time
 
 from hwcheck.sources import capture, frames, read
 from hwcheck.sources.catalogue import SOURCES
-from hwcheck.sources.source import QUICK, Context
+from hwcheck.sources.source import QUICK, Absent, Context, Denied
 
 VERSION = "1"
 
@@ -65,7 +65,6 @@ def _hello(context):
 
 def _line(path):
     try:
-        with open(path, "rb") as file:
-            return file.read(200).decode("utf-8", "replace").strip()
-    except OSError:
+        return read.read(path, 200).decode("utf-8", "replace").strip()
+    except (Absent, Denied, OSError):
         return ""

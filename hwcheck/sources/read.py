@@ -54,6 +54,30 @@ def inside(path):
     return root + "/" + "/".join(done)
 
 
+def _within(path):
+    """Resolve a folder below the confining root; a ring of links leads nowhere."""
+    try:
+        return inside(path)
+    except Absent:
+        return "/dev/null"
+
+
+def is_folder(path):
+    """Tell whether a path, with its links resolved below the confining root, is a folder."""
+    return os.path.isdir(_within(path))
+
+
+def link(path):
+    """
+    Return where a link points, as it is written; the folders above it are resolved below the confining root.
+
+    Raises:
+        OSError: it is none.
+    """
+    folder, _, name = path.rpartition("/")
+    return os.readlink(_within(folder) + "/" + name)
+
+
 def read(path, cap=CAP):
     """
     Return the first ``cap`` bytes of a regular file or attribute.
@@ -98,7 +122,7 @@ def expand(root, pattern):
         nxt = []
         for base in found:
             if not _GLOB.intersection(part):
-                if os.path.lexists(root + base + "/" + part):
+                if os.path.lexists(_within(root + (base or "/")) + "/" + part):
                     nxt.append(base + "/" + part)
                 continue
             try:
@@ -148,7 +172,7 @@ def flat(context, patterns, binary=()):
     lines, total = [], 0
     for pattern in patterns:
         for path in expand(context.root, pattern):
-            if os.path.isdir(context.root + path):
+            if is_folder(context.root + path):
                 continue
             line = path + ": " + value(context.root + path, path.rsplit("/", 1)[-1] in binary)
             total += len(line)
@@ -184,7 +208,7 @@ def links(context, patterns):
     for pattern in patterns:
         for path in expand(context.root, pattern):
             try:
-                lines.append(path + " -> " + os.readlink(context.root + path))
+                lines.append(path + " -> " + link(context.root + path))
             except OSError:
                 continue
     if not lines:
@@ -202,7 +226,7 @@ def sections(context, patterns, cap=CAP):
     parts = []
     for pattern in patterns:
         for path in expand(context.root, pattern):
-            if os.path.isdir(context.root + path):
+            if is_folder(context.root + path):
                 continue
             try:
                 body = read(context.root + path, cap)

@@ -23,6 +23,7 @@ _ADVICE = (
     "Give the password (--ask-become-pass, or ansible_become_password), or allow the command without one: see "
     "sudoers(5), NOPASSWD."
 )
+_SHELL_ADVICE = "Log in by hand: the user's shell, or a login script, ends before the program could start."
 _BLAMES = (
     (
         "sudo: (?:a password is required|no tty present|a terminal is required)|incorrect password|no password was",
@@ -177,10 +178,14 @@ class Conversation:
                 "Name its Python: --node-python, or ansible_python_interpreter. It needs 3.9 or newer, nothing else."
             )
             return TransportError(f"{self._python} not found on the node", advice)
+        noise = self.decoder.noise
+        came = f"instead of evidence came {noise!r}" if noise else ""
         if late:
             step = "no answer" if self._sent else "sudo did not let the program start"
-            return TransportError(f"{step} in {late:.3g} s" + (f": {words}" if words else ""))
-        if self.fault:
-            return TransportError(self.fault + (f" ({words})" if words else ""))
+            said = "; ".join(filter(None, (words, came)))
+            return TransportError(f"{step} in {late:.3g} s" + (f": {said}" if said else ""))
+        if self.fault or noise:
+            advice = "" if self.fault else _SHELL_ADVICE
+            return TransportError((self.fault or came) + (f" ({words})" if words else ""), advice)
         ended = f"ended with status {status}" if status is not None else "ended"
         return TransportError(f"the node program {ended} without an answer: {words or 'not a word'}")

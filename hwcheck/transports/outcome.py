@@ -51,7 +51,7 @@ class Outcome:
         text = "".join(f"{key}={value}\n" for key, value in rows.items())
         answers = [Answer(HELLO, "ok", 0.0, "", "", text.encode()), *decoder.answers]
         if not decoder.ended:
-            owed = request.awaited() - Counter(answer.kind for answer in decoder.answers)
+            owed = request.owed(answer.kind for answer in decoder.answers)
             answers += [
                 Answer(kind, "failed", 0.0, f"the node's stream: {talk.fault}, before this answer", "", b"")
                 for kind in owed.elements()

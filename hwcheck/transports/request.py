@@ -8,8 +8,10 @@ import hashlib
 import sys
 import zlib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hwcheck import __version__, sources
 from hwcheck.transports import cache
@@ -51,18 +53,29 @@ class Request:
         )
         return _LOADER.replace(b"@BLOB@", _blob()) + call.encode() + b"\n"
 
-    def awaited(self) -> Counter[str]:
-        """Count the answers of each kind that a node owes; for what is missing when its stream breaks off."""
+    def owed(self, came: Iterable[str]) -> Counter[str]:
+        """
+        Count the answers of each kind that a node still owes; for what is missing when its stream breaks off.
+
+        Args:
+            came: kinds of the answers that came. One that stands in for another (nvidia-smi for NVML) pays for it.
+        """
+        asked = self._asked()
+        left, own = Counter(source.kind for source in asked), {source.kind for source in asked}
+        paid = {source.instead: source.kind for source in asked if source.instead and source.instead not in own}
+        return left - Counter(paid.get(kind, kind) for kind in came)
+
+    def _asked(self) -> list[Any]:
         from hwcheck.sources.catalogue import SOURCES  # noqa: PLC0415 - only a broken stream asks
 
-        return Counter(
-            source.kind
+        return [
+            source
             for source in SOURCES
             if (self.tier != "quick" or source.tier == "quick")
             and source.id not in self.off
             and (not self.only or source.id in self.only)
             and (self.live or (source.argv is None and not source.child))
-        )
+        ]
 
 
 _LOADER = b"""import sys

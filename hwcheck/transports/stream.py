@@ -19,6 +19,9 @@ MAX_FRAME = 64 << 20
 MAX_STREAM = 256 << 20
 MAX_FRAMES = 2000
 MAX_HEADER = 16_000
+MAX_NOISE = 64 << 10
+"""Bytes before the first frame: login scripts of a node greet whoever comes, also a program."""
+_MAGIC, _FIRST = b"HWC1 ", b"HWC1 hello "
 _HEADER = re.compile(
     rb"HWC1 ([a-z0-9][a-z0-9_.-]{0,59}) (ok|absent|denied|timeout|failed|truncated) "
     rb"(\d{1,9}) (\d{1,9}) (\S{1,6000}) (\S{1,6000})"
@@ -69,6 +72,7 @@ class Decoder:
         self.answers: list[Answer] = []
         self.asked = self.heard = 0.0
         self._buffer = bytearray()
+        self._begun = False
         self._want: tuple[bytes, ...] | None = None
         self._total = 0
         self._frames = 0
@@ -78,7 +82,7 @@ class Decoder:
         Take the next bytes; those after the end frame are dropped.
 
         Raises:
-            StreamError: no frame where one must be (a banner, a shell's error), or more than the limits.
+            StreamError: no frame where one must be (a crash, a shell's error), or more than the limits.
         """
         self._total += len(data)
         if self._total > MAX_STREAM:
@@ -87,7 +91,24 @@ class Decoder:
         while not self.ended and self._step():
             pass
 
+    def _begin(self) -> bool:
+        """Pass over what login scripts print before the first frame; tells whether that has come."""
+        at = 0 if self._buffer.startswith(_MAGIC) else self._buffer.find(_FIRST)
+        if at < 0 and len(self._buffer) > MAX_NOISE:
+            self._refuse(self._buffer)
+        if at >= 0:
+            del self._buffer[:at]
+            self._begun = True
+        return self._begun
+
+    @property
+    def noise(self) -> str:
+        """What came in place of a first frame, for a message; "" once that has come."""
+        return "" if self._begun else _shown(self._buffer)
+
     def _step(self) -> bool:
+        if not self._begun and not self._begin():
+            return False
         if self._want is None and not self._header():
             return False
         assert self._want is not None  # noqa: S101 - narrows the type
@@ -104,7 +125,7 @@ class Decoder:
         end = self._buffer.find(b"\n", 0, MAX_HEADER)
         if end < 0:
             # a flood without a line end, or a line that begins otherwise, is no frame: no need to wait for its end
-            if len(self._buffer) > MAX_HEADER or not b"HWC1 ".startswith(self._buffer[:5]):
+            if len(self._buffer) > MAX_HEADER or not _MAGIC.startswith(self._buffer[:5]):
                 self._refuse(self._buffer)
             return False
         match = _HEADER.fullmatch(bytes(self._buffer[:end]))
@@ -121,8 +142,7 @@ class Decoder:
 
     def _refuse(self, data: bytearray) -> NoReturn:
         """Say what came in place of a frame: a login banner, an error of the shell."""
-        text = clean(bytes(data[:300]).decode("utf-8", "replace").replace("\n", " ")).strip()
-        raise StreamError(f"instead of evidence came {text[:200]!r}")
+        raise StreamError(f"instead of evidence came {_shown(data)!r}")
 
     def _frame(self, header: tuple[bytes, ...], payload: bytes) -> None:
         kind, status, milliseconds, _, detail, command = (part.decode("ascii") for part in header)
@@ -135,6 +155,10 @@ class Decoder:
         else:
             seconds = int(milliseconds) / 1000
             self.answers.append(Answer(kind, status, seconds, _text(detail), _text(command), scrub(payload)))
+
+
+def _shown(data: bytearray) -> str:
+    return clean(bytes(data[:300]).decode("utf-8", "replace").replace("\n", " ")).strip()[:200]
 
 
 def _text(word: str) -> str:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from hwcheck.sources import read
 from hwcheck.sources.source import Absent, Context
+from hwcheck.transports.request import Request
+from tests.sources.node_program import ask
 
 
 @pytest.fixture
@@ -71,3 +73,32 @@ def test_a_fifo_or_device_is_absent(tmp_path: Path) -> None:
 def test_patterns_match_as_fnmatch_does(name: str, pattern: str) -> None:
     """The small matcher agrees with the library's."""
     assert read._matches(name, pattern) == fnmatch.fnmatchcase(name, pattern)
+
+
+def test_a_linked_folder_of_the_image_is_followed_inside(image: Path, tmp_path: Path) -> None:
+    """An absolute link to a folder means the image's folder: files, patterns and links below it are the image's."""
+    (image / "usr/real").mkdir(parents=True)
+    (image / "usr/real/a.conf").write_text("inside\n")
+    (image / "usr/real/name").symlink_to("target")
+    (image / "etc/made").symlink_to("/usr/real")
+    (image / "etc/away").symlink_to(tmp_path)
+    context = Context(str(image))
+    assert read.expand(str(image), "/etc/made/a.conf") == ["/etc/made/a.conf"]
+    assert read.sections(context, ["/etc/made/*.conf"]) == b"==> /etc/made/a.conf <==\ninside\n"
+    assert read.links(context, ["/etc/made/name"]) == b"/etc/made/name -> target\n"
+    assert read.expand(str(image), "/etc/away/outside") == []
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "ring"])
+def test_the_first_words_about_an_image_are_its_own(tmp_path: Path, kind: str) -> None:
+    """A host name that leads away, or that would block, is none; it is never this machine's, and nobody waits."""
+    (tmp_path / "outside").write_text("secret\n")
+    name = tmp_path / "image/etc/hostname"
+    name.parent.mkdir(parents=True)
+    if kind == "fifo":
+        os.mkfifo(name)
+    else:
+        name.symlink_to(tmp_path / "outside" if kind == "link" else "hostname")
+    hello = ask(Request(root=str(tmp_path / "image"), live=False, deadline=10.0), {})["hello"].text
+    assert "host=\n" in hello
+    assert "secret" not in hello

@@ -68,6 +68,20 @@ def test_a_whole_stream_is_taken() -> None:
     assert [answer.payload for answer in talk.decoder.answers] == [b"Linux"]
 
 
+def test_what_login_scripts_print_is_passed_over() -> None:
+    """A banner on standard output, with escapes and without a line end, hides no evidence."""
+    talk = play(f"printf 'Welcome!\\n\\033[31mHWC\\033[0m> '; cat >/dev/null; {HELLO}; {UNAME}; {END}; echo bye")
+    assert talk.fault == ""
+    assert talk.decoder.hello["host"] == "gpu-1"
+    assert [answer.payload for answer in talk.decoder.answers] == [b"Linux"]
+
+
+def test_a_banner_and_then_silence_is_told_with_the_banner() -> None:
+    """Whoever reads the report sees what the node said last."""
+    with pytest.raises(TransportError, match=r"no answer in 0\.5 s: instead of evidence came 'Press a key'"):
+        play("echo 'Press a key'; sleep 60", 0.5)
+
+
 def test_the_end_frame_ends_the_talk_not_the_end_of_the_output() -> None:
     """A left-over child that holds the pipe open keeps nobody waiting, and a node that goes on sending is cut."""
     began = time.monotonic()
@@ -89,7 +103,7 @@ def test_what_a_dead_node_still_owed_is_unknown() -> None:
     talk = play(f"{HELLO}; kill -9 $$")
     outcome = Outcome.of(Target("gpu-1"), talk, request, 1.0)
     owed = {answer.kind for answer in outcome.answers if answer.status == "failed"}
-    assert owed == set(request.awaited())
+    assert owed == set(request.owed(()))
     assert outcome.broken() == [("the node's stream", "ended before its end")]
 
 
@@ -110,6 +124,7 @@ def test_garbage_after_the_hello_keeps_what_had_come() -> None:
         ("echo 'Traceback: boom' >&2; exit 1", "Traceback: boom"),
         ("echo 'sudo: a password is required' >&2; exit 1", "sudo asks for a password"),
         ("yes garbage", "instead of evidence came"),
+        ("echo 'This account is not available.'; exit 1", "came 'This account is not available.'"),
         ("printf '\\033[31mred' >&2; exit 3", "status 3 without an answer: red"),
     ],
 )

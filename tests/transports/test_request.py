@@ -52,8 +52,15 @@ def test_every_answer_that_is_awaited_comes() -> None:
     """What a broken stream owes is told from the same list."""
     asked = Request()
     came = Counter(answer.kind for answer in read_here(asked).answers)
-    assert came - asked.awaited() == Counter({"node.hello": 1})
-    assert asked.awaited() - came == Counter()
+    assert came - asked.owed(()) == Counter({"node.hello": 1})
+    assert asked.owed(came.elements()) == Counter()
+
+
+def test_what_stands_in_for_an_answer_pays_for_it() -> None:
+    """Where nvidia-smi spoke in place of NVML, a stream that breaks off later owes no NVML."""
+    asked = Request()
+    assert asked.owed(()) - asked.owed(["nvidia-smi.xml"]) == Counter({"nvml": 1})
+    assert asked.owed(["nvml"])["nvml"] == 0
 
 
 def test_only_what_is_asked_for_comes() -> None:

@@ -75,9 +75,9 @@ def test_what_comes_after_the_end_is_dropped() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"Welcome to gpu-1!\nLast login: today\n", "Welcome to gpu-1!"),
-        (b"bash: python3: command not found\n", "command not found"),
-        (b"x" * 20_000, "xxx"),
+        (frame("hello") + b"Traceback: gpu-1\nand more\n", "Traceback: gpu-1"),
+        (frame("hello") + b"x" * 20_000, "xxx"),
+        (b"x" * 70_000, "xxx"),
         (frame("hello") + b"HWC1 ../../etc ok 1 0 - -\n", "../../etc"),
         (b"HWC1 .hidden ok 1 0 - -\n", ".hidden"),
         (b"HWC1 uname fine 1 0 - -\n", "fine"),
@@ -86,17 +86,31 @@ def test_what_comes_after_the_end_is_dropped() -> None:
         (b"HWC1 " + b"a" * 20_000, "aaa"),
         (f"HWC1 uname ok 1 {MAX_FRAME + 1} - -\n".encode(), "more than"),
         (frame("uname") * (MAX_FRAMES + 1), "more than"),
-        (b"\x1b[31mred\x1b[0m\n", "red"),
+        (frame("hello") + b"\x1b[31mred\x1b[0m\n", "red"),
     ],
 )
 def test_what_is_no_frame_is_told_without_its_escapes(data: bytes, words: str) -> None:
-    """A banner, an error of the shell, a flood, a hostile header: refused at once, and shown printable."""
+    """An error after the hello, a flood, a hostile header: refused at once, and shown printable."""
     decoder = Decoder()
     with pytest.raises(StreamError) as error:
         decoder.feed(data)
     assert words in str(error.value)
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_noise_before_the_hello_is_passed_over(size: int) -> None:
+    """A banner up to the limit, in pieces of any size; what came of it is told until the hello is there."""
+    decoder = Decoder()
+    decoder.feed(b"\x1b[31mWelcome\nHWC")
+    assert decoder.noise == "Welcome HWC"
+    data = b" HWC1 uname? no\n" + b"." * 2000 + WHOLE
+    for start in range(0, len(data), size):
+        decoder.feed(data[start : start + size])
+    assert decoder.ended
+    assert decoder.noise == ""
+    assert [answer.kind for answer in decoder.answers] == ["uname", "ibstat"]
 
 
 def test_secrets_are_gone_as_soon_as_they_arrive() -> None:
