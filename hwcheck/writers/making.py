@@ -108,8 +108,9 @@ class Maker:
         elif kept and facets.waits and not step.restart:
             result.update(status="changed", why=facets.waits)
         else:
-            counts = facets.counts if facets.counts is not None else facets.next_boot
-            self.failed[step.number] = f"written without effect: what counts is {counts}, not {facets.wanted}"
+            what = "the next boot has" if facets.counts in (None, facets.wanted) else "what counts is"
+            counts = facets.next_boot if facets.counts in (None, facets.wanted) else facets.counts
+            self.failed[step.number] = f"written without effect: {what} {counts}, not {facets.wanted}"
 
     def _waits_for_boot(self) -> bool:
         """Tell whether this run reboots the node when it ends here."""

@@ -56,7 +56,7 @@ class Proposed:
         """Say which steps cannot be brought about, and why."""
         why: dict[int, str] = {}
         also: list[Json] = []
-        for change in proposal.changes:
+        for change in sorted(proposal.changes, key=lambda one: int(min(one["steps"]))):
             text = "" if change["kind"] != "file" else self._place.is_writable(change["target"])
             other = _same_target([*self.changes, *also], change)
             if other is not None and change["kind"] != "file" and other["after"] != change["after"]:
@@ -157,7 +157,10 @@ def proposal_for(place: Planned, name: str, steps: list[Step]) -> Proposal:
     proposed = MECHANISMS[name].propose(ahead, stay)
     changes = list(retired.changes)
     for change in proposed.changes:
-        add(changes, change)
+        if change["kind"] == "file":
+            add(changes, change)
+        else:
+            changes.append(change)
     return Proposal(changes, [*retired.commands, *proposed.commands])
 
 
