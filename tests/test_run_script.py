@@ -28,13 +28,13 @@ case "$1 $2" in
     "-c "*) echo "$0" ;;
     "-m venv")
         mkdir -p "$3/bin" && ln -s "$0" "$3/bin/python" && : >"$3/bin/pip" && chmod +x "$3/bin/pip"
-        for tool in hwcheck ruff mypy; do cp "$FAKES/tool" "$3/bin/$tool"; done
+        for tool in hwcheck ruff mypy ansible-lint; do cp "$FAKES/tool" "$3/bin/$tool"; done
         ;;
     "-m pip") [ ! -f "$FAKES/pip.sh" ] || . "$FAKES/pip.sh" ;;
 esac
 """
 
-# hwcheck, ruff and mypy: say where they run, with what; end with the code in $FAKES/exit-<last argument's base name>.
+# hwcheck and the linters: say where they run, with what; end with the code in $FAKES/exit-<last argument's base name>.
 TOOL = """#!/bin/sh
 echo "$(basename "$0") $*" >>"$FAKES/calls"
 echo "in $PWD: $*"
@@ -278,10 +278,12 @@ def test_whole_suite_runs_on_all_cores(checkout: Checkout) -> None:
 
 
 def test_lint_runs_all_tools(checkout: Checkout) -> None:
-    """Lint runs its three tools although the first fails, and fails then."""
+    """Lint runs all its tools although the first fails, and fails then."""
     (checkout.fakes / "exit-.").write_text("1")
     assert checkout.run("lint").returncode == 1
-    assert checkout.calls()[-3:] == ["ruff check .", "ruff format --check .", "mypy --strict hwcheck"]
+    assert checkout.calls()[-4:] == [
+        "ruff check .", "ruff format --check .", "mypy --strict hwcheck", "ansible-lint -q playbooks roles inventories",
+    ]  # fmt: skip
 
 
 def test_bench_lists_and_runs(checkout: Checkout) -> None:
