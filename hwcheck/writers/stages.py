@@ -64,7 +64,8 @@ def check(place: Place, request: Json) -> Json:
     """Say what would be changed."""
     proposed = Proposed(place, request)
     return {
-        "changed": bool(proposed.changes or proposed.acts), "results": proposed.results, "changes": proposed.changes,
+        "changed": bool(proposed.changes or proposed.commands or proposed.acts), "results": proposed.results,
+        "changes": proposed.changes,
         "acts": proposed.acts, "disturbs": proposed.disturbs,
         "differences": [difference(change) for change in proposed.changes],
         "workers": idle.workers(place, _ignored(request)) if proposed.disturbs else [],
@@ -79,21 +80,30 @@ def prepare(place: Place, request: Json) -> Json:
         if old is not None and old["state"] in ("undoing", "undone", "partly undone"):
             raise WriteError(f"run {run} was taken back on this node; another change needs a run of its own")
         lease.take(place, run, str(request.get("holder") or "?")[:200])
-        proposed = Proposed(place, request)
-        commands, done = proposed.commands, proposed.acts
-        if old is None:
-            journal = {**journals.new(run, place), "changes": proposed.changes, "commands": commands, "acts": done}
-        else:
-            journal = journals.merge(old, proposed.changes, commands, done)
-            journal["boot_id"] = place.boot_id()
-        pending = _pending(journal)
-        if not proposed.changes and not pending:
-            lease.release(place, run)
-            return {"results": proposed.results, "journal": journal, "pending": False}
-        if proposed.disturbs or pending:
-            _demand_idle(place, request, run, fresh=old is None)
-        journal.update(results=proposed.results, state="prepared")
-        journals.save(place, journal)
+        try:
+            return _prepared(place, request, run, old)
+        except (OSError, WriteError):
+            if old is None:
+                lease.release(place, run)  # nothing was written, so nobody has to come back for it
+            raise
+
+
+def _prepared(place: Place, request: Json, run: str, old: Json | None) -> Json:
+    proposed = Proposed(place, request)
+    commands, done = proposed.commands, proposed.acts
+    if old is None:
+        journal = {**journals.new(run, place), "changes": proposed.changes, "commands": commands, "acts": done}
+    else:
+        journal = journals.merge(old, proposed.changes, commands, done)
+        journal["boot_id"] = place.boot_id()
+    pending = _pending(journal)
+    if not proposed.changes and not pending:
+        lease.release(place, run)
+        return {"results": proposed.results, "journal": journal, "pending": False}
+    if proposed.disturbs or pending:
+        _demand_idle(place, request)
+    journal.update(results=proposed.results, state="prepared")
+    journals.save(place, journal)
     return {"results": proposed.results, "journal": journal, "pending": True}
 
 
@@ -101,19 +111,17 @@ def _pending(journal: Json) -> list[Json]:
     return [one for one in (*journal["commands"], *journal["acts"]) if one["state"] in ("pending", "begun")]
 
 
-def _demand_idle(place: Place, request: Json, run: str, *, fresh: bool) -> None:
+def _demand_idle(place: Place, request: Json) -> None:
     """
     Make sure that nobody works here.
 
     Raises:
-        WriteError: somebody does; a lease that was taken for it is given back.
+        WriteError: somebody does.
     """
     if (request.get("idle") or {}).get("skip"):
         return
     found = idle.workers(place, _ignored(request))
     if found:
-        if fresh:
-            lease.release(place, run)
         raise WriteError(f"the node is not idle, nothing was written: {'; '.join(found[:5])}")
 
 
@@ -131,7 +139,7 @@ def commit(place: Place, request: Json) -> Json:
         if journal is None:
             raise WriteError(f"there is no journal of run {run} here; prepare comes first")
         if any(one.get("disturbs", "nothing") != "nothing" for one in journal["acts"]) or _disturbs(journal, request):
-            _demand_idle(place, request, run, fresh=False)
+            _demand_idle(place, request)
         journal["state"] = "begun"
         journals.save(place, journal)
         Maker(place, journal).make_all(read_steps(request.get("steps", []), MECHANISMS))
@@ -166,12 +174,12 @@ def undo(place: Place, request: Json) -> Json:
     with lease.locked(place):
         kept = request.get("journal")
         journal = journals.load(place, run) or (kept if isinstance(kept, dict) else None)
-        lease.take(place, run, str(request.get("holder") or "?")[:200])
         if journal is None:
             # The run changed nothing here, and must not begin to: an orphan of its controller may be on its way.
             journal = journals.new(run, place)
         if any(one.get("disturbs", "nothing") != "nothing" for one in journal["acts"]):
-            _demand_idle(place, request, run, fresh=False)
+            _demand_idle(place, request)
+        lease.take(place, run, str(request.get("holder") or "?")[:200])
         journal["state"] = "undoing"
         journals.save(place, journal)
         left, back = undo_all(place, journal)
@@ -185,11 +193,11 @@ def act(place: Place, request: Json) -> Json:
     """Carry out acts alone, as a run of its own or within one."""
     run = journals.check_run(request.get("run"))
     with lease.locked(place):
-        lease.take(place, run, str(request.get("holder") or "?")[:200])
-        journal = journals.load(place, run) or journals.new(run, place)
         wanted = [{**one._asdict(), "state": "pending"} for one in read_acts(request.get("acts", []))]
         if any(one["disturbs"] != "nothing" for one in wanted):
-            _demand_idle(place, request, run, fresh=not journal["changes"])
+            _demand_idle(place, request)
+        lease.take(place, run, str(request.get("holder") or "?")[:200])
+        journal = journals.load(place, run) or journals.new(run, place)
         journal["acts"] += wanted
         wrong = acts.carry_out(place, journal, lambda _: True)
         if not any(one["do"] == "reboot" and one["state"] == "begun" for one in journal["acts"]):
