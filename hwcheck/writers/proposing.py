@@ -75,6 +75,7 @@ class Proposed:
         for one in proposal.commands:
             self._add_command(one)
         changing = {number for change in proposal.changes for number in change["steps"]}
+        changing.update(number for one in proposal.commands for number in one.steps)
         for step in steps:
             if step.number not in changing and not step.restart:
                 waits = self._waits[step.number]

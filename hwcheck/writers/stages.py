@@ -63,8 +63,9 @@ def answer(request: Json) -> Json:
 def check(place: Place, request: Json) -> Json:
     """Say what would be changed."""
     proposed = Proposed(place, request)
+    changed = bool(proposed.changes or proposed.commands or proposed.acts)
     return {
-        "changed": bool(proposed.changes or proposed.commands or proposed.acts), "results": proposed.results,
+        "changed": changed, "results": proposed.results,
         "changes": proposed.changes,
         "acts": proposed.acts, "disturbs": proposed.disturbs,
         "differences": [difference(change) for change in proposed.changes],

@@ -60,9 +60,9 @@ class Node:
 
     def calls(self) -> list[str]:
         """Return what the programs were called with, and forget it."""
-        lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
+        text = self.log.read_text(encoding="utf-8") if self.log.exists() else ""
         self.log.unlink(missing_ok=True)
-        return lines
+        return [line.strip() for line in text.splitlines()]
 
     def stage(self, stage: str, *steps: dict[str, Any], run: str = "r1", **more: Any) -> dict[str, Any]:
         """Carry out one stage."""
