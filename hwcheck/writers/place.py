@@ -189,7 +189,7 @@ class Place:
         Raises:
             OSError: refused by the kernel or the driver (EPERM, EINVAL, EBUSY, EIO ...).
         """
-        fd = os.open(self.real(path), os.O_WRONLY | os.O_CLOEXEC)
+        fd = os.open(self.real(path), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)  # as the shell's ``>`` does
         try:
             os.write(fd, text.encode() + b"\n")
         finally:

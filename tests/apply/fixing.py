@@ -250,7 +250,7 @@ def main() -> None:
             bench.close()
         for row in bench.rows:
             print(f"{row.platform:10} {row.fault:22} {'right' if not row.wrong else ''}  {'; '.join(row.steps)[:150]}")
-            for text in row.wrong:
+            for text in row.wrong[:6]:
                 print(f"    {text[:400]}")
         print(
             f"{sum(not row.wrong for row in bench.rows)} of {len(bench.rows)} right, {time.monotonic() - begun:.0f} s"
