@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import attribute, kernel_argument, sysctl, udev, unit_property
+from . import attribute, kernel_argument, module_load, module_option, sysctl, udev, unit_property
 
 
 def load_all() -> tuple[object, ...]:
     """Return the modules, so that a reader sees what there is."""
-    return attribute, kernel_argument, sysctl, udev, unit_property
+    return attribute, kernel_argument, module_load, module_option, sysctl, udev, unit_property

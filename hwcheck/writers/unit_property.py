@@ -40,7 +40,7 @@ class UnitProperty(Mechanism):
         """Return our drop-ins."""
         units = [path.split("/")[-2][: -len(".d")] for path in place.expand(file_of("*"))]
         return [
-            Owned(file_of(unit), OwnedFile(place.text(file_of(unit)), _key_of), "[Service]\n", unit + " ")
+            Owned(file_of(unit), OwnedFile(place.text(file_of(unit)), key_of), "[Service]\n", unit + " ")
             for unit in units
         ]
 
@@ -55,7 +55,7 @@ class UnitProperty(Mechanism):
         if found is None:
             return unsupported(wanted, f"{step.key!r} names no unit and property")
         unit, name = found[1], found[2]
-        if not _is_known(place, unit):
+        if not is_known(place, unit):
             return unsupported(wanted, f"there is no unit {unit} here")
         following, owner = _next(place, unit, name)
         shown = {} if place.is_image else _shown(place, unit, name)
@@ -71,7 +71,7 @@ class UnitProperty(Mechanism):
         changes: list[Json] = []
         for unit in sorted({step.key.split()[0] for step in steps}):
             mine = [step for step in steps if step.key.split()[0] == unit]
-            owned = OwnedFile(place.text(file_of(unit)), _key_of)
+            owned = OwnedFile(place.text(file_of(unit)), key_of)
             for step in mine:
                 name = step.key.split()[1]
                 if _next(place, unit, name)[0] != meaning(step.value):
@@ -96,12 +96,14 @@ def _line(name: str, value: str) -> str:
     return f"{name}=\n{name}={value}" if name in _LISTS else f"{name}={value}"
 
 
-def _key_of(line: str) -> str:
+def key_of(line: str) -> str:
+    """Return the property that a line of ours sets."""
     name, sign, _ = line.partition("=")
     return name if sign and name.isalpha() else ""
 
 
-def _is_known(place: Place, unit: str) -> bool:
+def is_known(place: Place, unit: str) -> bool:
+    """Tell whether a unit, or its template, is installed."""
     template = re.sub(r"@[^.]*\.", "@.", unit)
     return any(place.exists(f"{folder}/{name}") for folder in _FOLDERS for name in (unit, template))
 
