@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from hwcheck.errors import UsageError
@@ -167,9 +168,13 @@ def reboot(arguments: argparse.Namespace) -> int:
     """Reboot a node."""
     home = _home(arguments)
     node = nodes.load(home, arguments.node)
-    running = node.name in HostLab(home).running()
-    cured = nodes.reboot(node)
-    _again(home, node, running=running)
+    had = node.faults
+    if node.name in HostLab(home).running():
+        _order(HostLab(home).reboot, node)
+        node = nodes.load(home, arguments.node)
+        cured = [fault for fault in had if fault not in node.faults]
+    else:
+        cured = nodes.reboot(node)
     left = f"; still there: {', '.join(node.faults)}" if node.faults else ""
     print(f"{node.name} has booted" + (f"; gone: {', '.join(cured)}" if cured else "") + left)
     return 0
@@ -177,10 +182,14 @@ def reboot(arguments: argparse.Namespace) -> int:
 
 def _again(home: Path, node: Node, *, running: bool) -> None:
     """Let a node in host form start from its changed files."""
-    if not running:
-        return
+    if running:
+        _order(HostLab(home).restart, node)
+
+
+def _order(order: Callable[[list[str]], dict[str, str]], node: Node) -> None:
+    """Give an order for one node to the keeper."""
     try:
-        failed = HostLab(home).restart([node.name])
+        failed = order([node.name])
     except HostLabError as error:
         raise UsageError(str(error)) from error
     if failed:

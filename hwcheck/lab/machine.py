@@ -42,7 +42,7 @@ class Processor:
 
 @dataclass
 class Service:
-    """One systemd unit; ``pid`` 0 when it does not run."""
+    """One systemd unit; ``pid`` 0 when it does not run, ``command`` of ExecStart where it matters."""
 
     active: str = "active"
     sub: str = "running"
@@ -52,6 +52,7 @@ class Service:
     memlock: int = 2**64 - 1
     result: str = "success"
     restarts: int = 0
+    command: str = ""
 
 
 @dataclass

@@ -1,10 +1,10 @@
 """
 Lab nodes on disk: made, broken, mended, rebooted, taken away. Nothing outside their folder is touched.
 
-A node is a folder: ``root/`` (its files), ``bin/`` (its tools), ``lib/`` (its libnvidia-ml, where there is a compiler),
-``nvml/`` (state of that library) and ``state.json``. Whoever serves nodes in another form (own mounts, own sshd) starts
-from the same folders: :func:`load` gives the node, :meth:`Node.machine` its model, :func:`hwcheck.lab.tree.render` its
-files.
+A node is a folder: ``root/`` (its files), ``bin/`` (its tools), ``actor/`` and ``live/`` (what stands behind them),
+``lib/`` (its libnvidia-ml, where there is a compiler), ``nvml/`` (state of that library) and ``state.json``. Whoever
+serves nodes in another form (own mounts, own sshd) starts from the same folders: :func:`load` gives the node,
+:meth:`Node.machine` its model, :func:`hwcheck.lab.tree.render` its files.
 """
 
 from __future__ import annotations
@@ -13,23 +13,27 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hwcheck.errors import UsageError
-from hwcheck.lab import persistent, shims, tree
+from hwcheck.lab import live, persistent, shims, tree
+from hwcheck.lab.actor.boot import boot
+from hwcheck.lab.actor.place import Node as Place
 from hwcheck.lab.faults import UnknownFaultError, find, inject
 from hwcheck.lab.gpu_state import nvml_state
 from hwcheck.lab.machine import Machine
-from hwcheck.lab.nvml.attributes import write_state
+from hwcheck.lab.nvml.attributes import change_state, write_state
 from hwcheck.lab.nvml.build import SONAME, BuildError, build
 from hwcheck.lab.platforms import PLATFORMS
 from hwcheck.lab.platforms import build as build_machine
 
 STATE = "state.json"
 LIBRARIES = ".library"
+BEGUN = ".begun-"
 FORMAT = "hwcheck.lab/1"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?")
 
@@ -79,7 +83,9 @@ class Node:
             "format": FORMAT, "platform": self.platform, "faults": self.faults, "boot": self.boot,
             "boot_id": self.machine().boot_id,
         }  # fmt: skip
-        (self.folder / STATE).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        fresh = self.folder / f"{STATE}.new"  # a kill half-way leaves the old one: down must find the node
+        fresh.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        fresh.replace(self.folder / STATE)
 
 
 def default_home() -> Path:
@@ -103,15 +109,12 @@ def up(home: Path, name: str, platform: str, faults: list[str]) -> tuple[Node, s
     if platform not in PLATFORMS:
         raise UsageError(f"the lab has no platform {platform}; it has {', '.join(PLATFORMS)}")
     node = Node(home / name, platform, list(faults))
-    if node.folder.exists():
-        raise UsageError(
-            f"{name} is there already; hwcheck lab down {name} takes it away, --name PREFIX gives another name"
-        )
+    _refuse_taken(home, node)
     machine = _broken(node)
     try:
-        node.folder.mkdir(parents=True, mode=0o700)
-        node.save()  # first, so that down finds what was half made
+        _reserve(home, node)
         lacks = _library(home, node)
+        live.install(home / LIBRARIES, node.folder)
         tree.write(node.root, tree.render(machine))
         _tools(node, machine)
     except OSError as error:
@@ -119,6 +122,29 @@ def up(home: Path, name: str, platform: str, faults: list[str]) -> tuple[Node, s
             f"the lab cannot be written to {home}: {error.strerror}; --dir names another folder"
         ) from error
     return node, lacks
+
+
+def _refuse_taken(home: Path, node: Node) -> None:
+    if any(other.name == node.name for other in nodes(home)):
+        raise UsageError(
+            f"{node.name} is there already; hwcheck lab down {node.name} takes it away, --name PREFIX gives another "
+            "name"
+        )
+    if node.folder.exists():
+        raise UsageError(f"{node.folder} is there and no lab node; remove it, or --name PREFIX gives another name")
+
+
+def _reserve(home: Path, node: Node) -> None:
+    """Make the folder with its state in one step: whoever is killed leaves one that down finds, or none of the name."""
+    home.mkdir(parents=True, exist_ok=True)
+    begun = Node(Path(tempfile.mkdtemp(prefix=BEGUN, dir=home)), node.platform, node.faults)  # 0700
+    begun.save()
+    try:
+        begun.folder.rename(node.folder)
+    except OSError:
+        shutil.rmtree(begun.folder)
+        _refuse_taken(home, node)  # another lab up was quicker
+        raise
 
 
 def _broken(node: Node) -> Machine:
@@ -152,12 +178,15 @@ def _tools(node: Node, machine: Machine, before: Machine | None = None) -> None:
         (tools / name).write_text(scripts[name], encoding="utf-8")
         (tools / name).chmod(0o755)
     state = node.folder / "nvml"
-    if before is None or nvml_state(machine) != nvml_state(before):
+    if before is None:
         shutil.rmtree(state, ignore_errors=True)
         write_state(state, nvml_state(machine))
+    else:
+        change_state(state, nvml_state(before), nvml_state(machine))
     for path, text in machine.nvml_faults.items():
         (state / path).parent.mkdir(parents=True, exist_ok=True)
         (state / path).write_text(text + "\n", encoding="utf-8")
+    live.write(node.folder, live.files(machine), live.files(before) if before else None)
 
 
 def load(home: Path, name: str) -> Node:
@@ -176,10 +205,10 @@ def load(home: Path, name: str) -> Node:
 
 def nodes(home: Path) -> Iterator[Node]:
     """Return all nodes, by name; what is no node of the lab is passed over."""
-    for path in sorted(home.glob(f"*/{STATE}")):
+    for path in sorted(home.glob(f"[!.]*/{STATE}")):
         try:
             known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if known["format"] == FORMAT:
+            if known["format"] == FORMAT and known["platform"] in PLATFORMS:
                 yield Node(path.parent, known["platform"], list(known["faults"]), int(known["boot"]))
         except (OSError, ValueError, KeyError, TypeError):
             continue
@@ -189,6 +218,8 @@ def down(home: Path, node: Node) -> None:
     """Take a node away, and with the last one everything that the lab has put there."""
     shutil.rmtree(node.folder)
     if not any(nodes(home)):
+        for begun in home.glob(f"{BEGUN}*"):
+            shutil.rmtree(begun, ignore_errors=True)
         shutil.rmtree(home / LIBRARIES, ignore_errors=True)
         if home.is_dir() and not any(home.iterdir()):
             home.rmdir()
@@ -226,9 +257,13 @@ def mend(node: Node) -> list[str]:
     return had
 
 
-def reboot(node: Node) -> list[str]:
+def reboot(node: Node, *, user_space: bool = True) -> list[str]:
     """
     Boot a node: what is volatile is gone, what stands in its files takes effect.
+
+    Args:
+        node: in tree form, or not running.
+        user_space: False where the node starts its own after this, in host form.
 
     Returns:
         The faults that the reboot cured.
@@ -242,4 +277,6 @@ def reboot(node: Node) -> list[str]:
     tree.write(node.root, tree.volatile(tree.render(machine)))
     _tools(node, machine)
     node.save()
+    if user_space:
+        boot(Place(str(node.folder)))
     return cured

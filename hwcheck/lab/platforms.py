@@ -21,6 +21,7 @@ from hwcheck.lab.machine import Clock, Imex, Kernel, Machine, Mount, Process, Pr
 
 PLATFORMS = ("hgx-h200", "hgx-h100", "hgx-b200", "gb200")
 LINKS = 18
+PERSISTENCED = "/usr/bin/nvidia-persistenced --user nvidia-persistenced"
 _UPTIME = 432_000
 _DRIVER_MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm")
 _KERNEL_MODULES = ("mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "ib_umad", "nvme")
@@ -206,7 +207,9 @@ def _services(told: dict[str, Any]) -> dict[str, Service]:
     names.append("nvidia-fabricmanager" if told["layout"] == "hgx" else "nvidia-imex")
     if told.get("nvlink5") and told["layout"] == "hgx":
         names.append("nvlsm")
-    return {name: Service() for name in names}
+    found = {name: Service() for name in names}
+    found["nvidia-persistenced"].command = PERSISTENCED + " --persistence-mode --verbose"
+    return found
 
 
 def _run_services(machine: Machine) -> None:

@@ -1,18 +1,20 @@
 """
 Tools on PATH of a lab node, as small shell scripts that print from the node's own state.
 
-Each prints a text that stands behind it in the script; nothing else of the machine is asked. What no source spawns is
-here only where people type it on a node: dmesg, lspci, ibstat.
+Each prints a text that stands behind it in the script, or acts (:mod:`hwcheck.lab.actor`); nothing else of the machine
+is asked. What no source spawns is here only where people type it on a node: dmesg, lspci, ibstat.
 """
 
 from __future__ import annotations
 
 from hwcheck.lab import smi
+from hwcheck.lab.actor.main import TOOLS
+from hwcheck.lab.live import tool
 from hwcheck.lab.machine import Machine
-from hwcheck.sources.services import WATCHED
 
 HANG = "#!/bin/sh\nexec sleep 86400\n"
 _MARK = "HWCHECK_LAB_TEXT"
+_INTERNAL = ("boot",)
 
 
 def script(text: str, arguments: str = "", status: int = 0, other: str = "") -> str:
@@ -34,8 +36,6 @@ def shims(machine: Machine) -> dict[str, str]:
     """Return the scripts: name → text."""
     found = {
         "nvidia-smi": _smi(machine),
-        "systemctl": _systemctl(machine),
-        "chronyc": _chronyc(machine),
         "pmc": script(_pmc(machine)),
         "dmesg": script("\n".join(f"[{at:12.6f}] {text}" for at, text in machine.kernel.log)),
         "uname": f'#!/bin/sh\n[ "$*" != -r ] || exec echo {machine.kernel.release}\nexec /usr/bin/uname "$@"\n',
@@ -52,6 +52,7 @@ def shims(machine: Machine) -> dict[str, str]:
     if machine.imex is not None:
         found["nvidia-imex"] = script(f"IMEX version is: {machine.versions['imex']}")
         found["nvidia-imex-ctl"] = script(_imex(machine))
+    found |= {name: tool(name) for name in TOOLS if name not in _INTERNAL}
     return found | dict.fromkeys(machine.slow_tools, HANG)
 
 
@@ -74,49 +75,6 @@ def _smi(machine: Machine) -> str:
         text += "GPU is lost.  Reboot the system to recover this GPU"
     text = text or smi.query_xml(machine)
     return script(text, '"-q -x" | "-x -q"', status, other="the lab's nvidia-smi knows -q -x only")
-
-
-def _systemctl(machine: Machine) -> str:
-    """Print the units that are asked for, in the order of :data:`WATCHED`; only ``show`` is known."""
-    blocks = []
-    for name in WATCHED:
-        unit = machine.services.get(name)
-        if unit is None:
-            blocks.append(f"Id={name}.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nMainPID=0\n")
-            continue
-        limit = "infinity" if unit.memlock == 2**64 - 1 else str(unit.memlock)
-        drop_ins = " ".join(path for path in machine.unit_drop_ins if f"/{name}.service.d/" in path)
-        blocks.append(
-            f"Id={name}.service\nLoadState={unit.loaded}\nActiveState={unit.active}\nSubState={unit.sub}\n"
-            f"UnitFileState={unit.enabled}\nMainPID={unit.pid}\nNRestarts={unit.restarts}\nExecMainStatus=0\n"
-            f"Result={unit.result}\nFragmentPath=/usr/lib/systemd/system/{name}.service\nDropInPaths={drop_ins}\n"
-            f"NeedDaemonReload=no\nLimitMEMLOCK={limit}\nLimitNOFILE=1048576\nNUMAPolicy=n/a\nNUMAMask=\nCPUAffinity=\n"
-        )
-    return script("\n".join(blocks), "show*", other="the lab's systemctl knows show only")
-
-
-def _chronyc(machine: Machine) -> str:
-    """Answer tracking and sources, both as CSV."""
-    clock = machine.clock
-    if not clock.running:
-        return script("506 Cannot talk to daemon", status=1)
-    synchronised = clock.leap != "Not synchronised"
-    name = clock.servers[0] if synchronised else ""
-    tracking = (
-        f"{clock.reference if synchronised else '00000000'},{name},{clock.stratum if synchronised else 0},1780304102.1,"
-        f"{clock.offset:.9f},{clock.offset / 2:.9f},0.000003000,-1.500,0.001,0.020,0.000400000,0.000200000,64.4,"
-        f"{clock.leap}"
-    )
-    rows = "\n".join(
-        f"^,{'*' if synchronised and not number else '+' if synchronised else '?'},{server},2,6,"
-        f"{'377' if synchronised else '0'},33,{clock.offset:.9f},{clock.offset:.9f},0.000100000"
-        for number, server in enumerate(clock.servers)
-    )
-    return (
-        '#!/bin/sh\ncase "$*" in\n'
-        f"*tracking) cat <<'{_MARK}'\n{tracking}\n{_MARK}\n;;\n*sources) cat <<'{_MARK}'\n{rows}\n{_MARK}\n;;\n"
-        '*) echo "the lab\'s chronyc knows tracking and sources only" >&2; exit 2 ;;\nesac\n'
-    )
 
 
 def _pmc(machine: Machine) -> str:

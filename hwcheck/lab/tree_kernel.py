@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import struct
 
+from hwcheck.lab.actor.power import TRIGGER
+from hwcheck.lab.actor.process import LIMITS
 from hwcheck.lab.machine import Machine
 from hwcheck.lab.render import Link, Planter
 
 _SIZES = {"nvidia": 14_000_000, "mlx5_core": 2_600_000}
 _UNLIMITED = 2**64 - 1
-_LIMITS = (
-    "Limit                     Soft Limit           Hard Limit           Units     \n"
-    "Max open files            1048576              1048576              files     \n"
-    "Max locked memory         {0:<20} {0:<20} bytes     \n"
-)
 
 
 def plant(machine: Machine, files: Planter) -> None:
@@ -36,6 +33,7 @@ def _now(machine: Machine, files: Planter) -> None:
     files.put("/proc/sys/kernel/tainted", kernel.taint)
     files.put("/proc/sys/kernel/random/boot_id", machine.boot_id)
     files.put("/proc/sys/kernel/hung_task_detect_count", kernel.hung)
+    files.put(TRIGGER, "", 0o200)
     files.put("/proc/uptime", f"{machine.uptime}.52 {machine.uptime * machine.processor.count}.10")
     records = (
         f"{4 if 'NVRM: Xid' in text else 6},{number},{int(at * 1e6)},-;{text}\n"
@@ -115,16 +113,17 @@ def _next(machine: Machine, files: Planter) -> None:
 
 def _services(machine: Machine, files: Planter) -> None:
     for name, service in machine.services.items():
-        files.put(
-            f"/usr/lib/systemd/system/{name}.service",
-            f"[Unit]\nDescription={name} of the lab\n[Service]\nExecStart=/usr/sbin/{name}\n",
-        )
+        path = f"/usr/lib/systemd/system/{name}.service"
+        files.put(path, (
+            f"[Unit]\nDescription={name} of the lab\n[Service]\nExecStart={service.command or f'/usr/sbin/{name}'}\n"
+            "LimitMEMLOCK=infinity\nLimitNOFILE=1048576\n[Install]\nWantedBy=multi-user.target\n"
+        ))  # fmt: skip
+        if service.enabled == "enabled":
+            files.link(f"/etc/systemd/system/multi-user.target.wants/{name}.service", path)
         if service.pid:
             files.put(f"/sys/fs/cgroup/system.slice/{name}.service/cgroup.procs", service.pid)
             limit = "unlimited" if service.memlock == _UNLIMITED else str(service.memlock)
-            files.put(f"/proc/{service.pid}/limits", _LIMITS.format(limit))
-    if "containerd" in machine.services:
-        files.put("/usr/lib/systemd/system/containerd.service", "[Service]\nLimitMEMLOCK=infinity\n")
+            files.put(f"/proc/{service.pid}/limits", LIMITS.format(files=1048576, memlock=limit))
 
 
 def _packages(machine: Machine, files: Planter) -> None:

@@ -95,7 +95,7 @@ WRITES = [
     ("cd /proc/sys/kernel; echo x > osrelease; cat osrelease", "Permission denied|6.8.0-lab"),
     (DEVICE + "printf '\\7' | dd of=config bs=1 seek=4 status=none conv=notrunc; od -An -tx1 -j4 -N1 config", "07"),
     (DEVICE + "wc -c < config", "256"),
-    ("touch /usr/lib/x", "Read-only file system"),
+    ("touch /usr/lib/x; ls /usr/lib/x; ls /run/hwcheck-lab/root/usr/lib/x", "x|x"),
     ("echo later > /etc/x; cat /etc/x", "later"),
 ]  # fmt: skip
 
@@ -153,6 +153,40 @@ def test_what_a_node_writes_stays_on_its_disk(lab: HostLab) -> None:
     assert lab.running() == {"small": address}
     assert login(lab, "small", "cat /etc/kept; ls /tmp /run/lost").splitlines()[0] == "kept"
     assert "lost" not in login(lab, "small", "ls /tmp")
+
+
+def test_a_node_reboots_itself(tmp_path: Path) -> None:
+    """
+    Connections drop, nobody listens for a second, then it is there with another boot id.
+
+    /run is empty, what was written to disk is there, and what is enabled has been started from it.
+    """
+    nodes.up(tmp_path, "one", "hgx-h100", [])
+    lab = HostLab(tmp_path)
+    try:
+        assert lab.up(["one"]) == {}
+        unit = '[Service]\\nType=oneshot\\nExecStart=/bin/sh -c "cp %s /etc/ran"\\n[Install]\\nWantedBy=multi-user.target\\n'
+        before = login(lab, "one", (
+            f"printf '{unit}' /proc/sys/kernel/random/boot_id > /etc/systemd/system/x.service; systemctl enable x;"
+            "printf '[Service]\\nLimitMEMLOCK=1M\\n' > /etc/systemd/system/slurmd.service.d/90-hwcheck.conf;"
+            "echo kept > /usr/lib/kept; echo kept > /lib/modules/kept; mkdir /run/hwcheck; flock /run/hwcheck/l true;"
+            "cat /proc/sys/kernel/random/boot_id"
+        )).splitlines()[-1]  # fmt: skip
+        begun = time.monotonic()
+        assert "later" not in login(lab, "one", "systemctl reboot; sleep 5; echo later")
+        assert "refused" in login(lab, "one", "true")
+        wait(lambda: "up" in login(lab, "one", "echo up"))
+        assert 1 <= time.monotonic() - begun < 20
+        said = login(lab, "one", (
+            "cat /proc/sys/kernel/random/boot_id /etc/ran /usr/lib/kept /lib/modules/kept; ls /run/hwcheck;"
+            "grep -h locked /proc/$(systemctl show --value -p MainPID slurmd)/limits"
+        )).splitlines()  # fmt: skip
+    finally:
+        lab.down()
+    assert said[0] == said[1] != before
+    assert said[2:4] == ["kept", "kept"]
+    assert "No such file" in said[4]
+    assert said[5].split()[3] == "1048576"
 
 
 def test_nothing_of_the_machine_changes_and_nothing_stays(lab: HostLab) -> None:

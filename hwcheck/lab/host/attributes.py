@@ -7,7 +7,8 @@ The value lies in the node's tree, so that both forms of the lab show the same. 
 * word: one of the words in the file beside it that lists them;
 * numbers: whole numbers within a range, as many as there are now;
 * bytes: written where they are written, as in PCI config space;
-* text: anything of one line.
+* text: anything of one line;
+* sysrq: ``b`` reboots the node at once, anything else does nothing.
 
 Where anything is taken, and no exception is made, a node has the file itself, writable: each read of an attribute that
 we serve costs four messages, and a node has hundreds. For the same reason only the first eight CPUs refuse governors.
@@ -28,7 +29,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from pathlib import Path
 
-from hwcheck.lab.host.root import NODE
+from hwcheck.lab.actor.place import NODE
+from hwcheck.lab.actor.power import TRIGGER
 
 TABLE, LOG = "attributes.json", "attributes.log"
 HANG, DIE = "hang", "die"
@@ -43,7 +45,7 @@ class Rule:
 
     Attributes:
         pattern: of the path on the node, ``*`` also over slashes.
-        kind: choice, word, numbers, bytes or text.
+        kind: choice, word, numbers, bytes, text or sysrq.
         low, high: of numbers.
         among: for words: name of the file beside it.
     """
@@ -84,6 +86,7 @@ RULES = (
     Rule("/proc/sys/kernel/hung_task_detect_count", ""),
     Rule("/proc/sys/net/ipv4/tcp_available_congestion_control", ""),
     Rule("/proc/sys/*", "numbers", low=-1),
+    Rule("/proc/sysrq-trigger", "sysrq"),
 )  # fmt: skip
 """The first that fits counts; an empty kind is read only."""
 
@@ -195,6 +198,8 @@ class Attribute:
         if self.kind == "bytes":
             self._patch(data, offset)
             return
+        if self.kind == "sysrq":
+            return
         text = data.decode("utf-8", "replace").strip("\n\0 \t")
         if offset or len(data) > _MOST or "\n" in text:
             raise _invalid()
@@ -269,6 +274,8 @@ def attributes_of(of: Node) -> list[tuple[str, Attribute]]:
                 path = f"{shown}/{name}"
                 if _ATTRIBUTE.match(path):
                     found[path] = Attribute(of, "root" + path, rule_of(path))
+    if (of.folder / f"root{TRIGGER}").exists():
+        found[TRIGGER] = Attribute(of, "root" + TRIGGER, rule_of(TRIGGER))
     for path in of.special():
         if (of.folder / path).is_file():
             place = path.removeprefix("root") if path.startswith("root/") else f"{NODE}/{path}"

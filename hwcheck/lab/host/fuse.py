@@ -41,14 +41,16 @@ class FuseServer:
 
     Args:
         died: called with a node's name when one of its attributes ends it.
+        rebooted: called with a node's name when it asks its kernel to reboot.
 
     Attributes:
         fd: of the device; readable when there is a request. When it is closed, by whatever, all waiting readers wake.
     """
 
-    def __init__(self, died: Callable[[str], None]) -> None:
+    def __init__(self, died: Callable[[str], None], rebooted: Callable[[str], None]) -> None:
         self.fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         self._died = died
+        self._rebooted = rebooted
         self._files: dict[int, Attribute] = {}
         self._opened: dict[int, tuple[int, bytes]] = {}
         self._hanging: dict[int, str] = {}
@@ -184,7 +186,10 @@ class FuseServer:
     def on_write(self, _unique: int, number: int, body: bytes) -> _Answer:
         """Write."""
         _, offset, size = struct.unpack_from("=2QI", body)
-        self._attribute(number).write(body[40 : 40 + size], offset)
+        attribute = self._attribute(number)
+        attribute.write(body[40 : 40 + size], offset)
+        if attribute.kind == "sysrq" and body[40:41] == b"b":
+            self._rebooted(attribute.node.name)
         return struct.pack("=2I", size, 0)
 
     def on_statfs(self, _unique: int, _number: int, _body: bytes) -> _Answer:

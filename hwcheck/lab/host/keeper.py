@@ -5,7 +5,7 @@ Started as ``python -m hwcheck.lab.host.keeper FOLDER`` with a folder beside tho
 process of a new PID namespace: when it ends, by order or by SIGKILL, the kernel ends every node with it.
 
 An order is one JSON object on one line, and so is the answer: ``{"do": "start", "nodes": {NAME: ADDRESS}, "port": N}``
-→ ``{NAME: "ok" or why not}``; also ``stop``, ``tables``, ``list`` and ``end``.
+→ ``{NAME: "ok" or why not}``; also ``stop``, ``reboot``, ``tables``, ``list`` and ``end``.
 """
 
 from __future__ import annotations
@@ -19,18 +19,23 @@ import selectors
 import signal
 import socket
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hwcheck.lab import nodes
 from hwcheck.lab.host import node, syscalls
 from hwcheck.lab.host.attributes import Attribute, Node, attributes_of
 from hwcheck.lab.host.fuse import FuseServer
+from hwcheck.lab.host.node import BOOTING
 
 PORT = 2200
 FOLDER = ".host"
 SOCKET, PID, LOCK, WORK = "keeper.socket", "keeper.pid", "keeper.lock", "work"
 _LINE = 1 << 20
+_LAST_WORDS = 0.3  # seconds from the wish to reboot to the cut
+_DARK = 1.0  # seconds that a reboot takes at least: nobody listens meanwhile
 
 
 @dataclass
@@ -64,9 +69,13 @@ class Keeper:
         self._folder = folder
         self._work = folder / WORK
         self._nodes: dict[str, _Running] = {}
+        self._orders: list[_Order] = []
         self._starts = 0
         self._selector = selectors.DefaultSelector()
-        self._fuse = FuseServer(self._lose)
+        self._fuse = FuseServer(self._lose, self._reboot_soon)
+        self._booting: dict[int, tuple[str, str]] = {}
+        self._ports: dict[str, int] = {}
+        self._due: list[tuple[float, str]] = []
         self._ended = False
         self._door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._space = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
@@ -90,8 +99,12 @@ class Keeper:
     def serve(self) -> None:
         """Serve until told to end; the kernel then ends the nodes."""
         while not self._ended:
-            for key, _ in self._selector.select():
+            wait = max(0.0, min(self._due)[0] - time.monotonic()) if self._due else None
+            for key, _ in self._selector.select(wait):
                 key.data(key.fileobj)
+            for moment in [moment for moment in self._due if moment[0] <= time.monotonic()]:
+                self._due.remove(moment)
+                self._reboot(moment[1])
 
     def _end(self) -> None:
         self._ended = True
@@ -102,6 +115,8 @@ class Keeper:
             while pid := os.waitpid(-1, os.WNOHANG)[0]:
                 for name in [name for name, running in self._nodes.items() if running.pid == pid]:
                     self._forget(name)
+                if pid in self._booting:
+                    self._booted(*self._booting.pop(pid))
         except ChildProcessError:
             pass
 
@@ -115,6 +130,47 @@ class Keeper:
     def _forget(self, name: str) -> None:
         self._nodes.pop(name).attributes.close()
         self._fuse.drop(name)
+
+    # ------------------------------------------------------------------------------------------------------ reboots
+
+    def _reboot_soon(self, name: str) -> None:
+        """Reboot a node once those who are logged in have been answered."""
+        if name not in [node for _, node in self._due]:
+            self._due.append((time.monotonic() + _LAST_WORDS, name))
+
+    def _reboot(self, name: str) -> None:
+        """Cut a node's power, and let another process make its files those of the next boot."""
+        running = self._nodes.get(name)
+        if running is None:
+            return
+        self._lose(name)
+        pid = os.fork()
+        if pid == 0:
+            self._boot_files(name)
+        self._booting[pid] = name, running.address
+
+    def _boot_files(self, name: str) -> None:
+        """Be the firmware and the loader of a node. Never returns."""
+        status = 1
+        try:
+            self._close_all({0, 1, 2})
+            begun = time.monotonic()
+            nodes.reboot(nodes.load(self._folder.parent, name), user_space=False)
+            (self._folder.parent / name / BOOTING).touch()
+            time.sleep(max(0.0, _DARK - (time.monotonic() - begun)))
+            status = 0
+        finally:
+            os._exit(status)
+
+    def _booted(self, name: str, address: str) -> None:
+        if name in self._nodes:
+            return
+        try:
+            ready = self._launch(name, address, self._ports[name])
+        except OSError as error:
+            sys.stderr.write(f"{name} did not boot: {error}\n")
+            return
+        self._selector.register(ready, selectors.EVENT_READ, self._hearer(None, name))
 
     # ------------------------------------------------------------------------------------------------------- orders
 
@@ -135,12 +191,19 @@ class Keeper:
                 for name in order["nodes"]:
                     self._lose(name)
                 _answer(connection, dict.fromkeys(order["nodes"], "ok"))
+            case "reboot":
+                for name in order["nodes"]:
+                    self._reboot(name)
+                waiting = set(order["nodes"]) & {name for name, _ in self._booting.values()}
+                self._orders.append(_Order(connection, waiting, dict.fromkeys(set(order["nodes"]) - waiting, "off")))
+                self._finish(self._orders[-1])
             case "tables":
                 for running in self._nodes.values():
                     running.attributes.read_table()
                 _answer(connection, {})
             case "list":
-                _answer(connection, {name: running.address for name, running in self._nodes.items()})
+                known = {name: running.address for name, running in self._nodes.items()}
+                _answer(connection, known | dict(self._booting.values()))
             case "end":
                 self._end()
                 _answer(connection, {})
@@ -162,25 +225,30 @@ class Keeper:
             self._selector.register(ready, selectors.EVENT_READ, self._hearer(order, name))
         self._finish(order)
 
-    def _hearer(self, order: _Order, name: str) -> Any:
+    def _hearer(self, order: _Order | None, name: str) -> Any:
+        """Return what hears a node say that it runs; without an order all those that wait for its reboot are told."""
+
         def hear(ready: int) -> None:
             said = os.read(ready, 1000).decode("utf-8", "replace")
             self._selector.unregister(ready)
             os.close(ready)
-            order.answers[name] = said or "ended while starting"
-            order.waiting.discard(name)
-            self._finish(order)
+            for one in [order] if order is not None else [one for one in self._orders if name in one.waiting]:
+                one.answers[name] = said or "ended while starting"
+                one.waiting.discard(name)
+                self._finish(one)
 
         return hear
 
-    @staticmethod
-    def _finish(order: _Order) -> None:
+    def _finish(self, order: _Order) -> None:
         if not order.waiting:
             _answer(order.connection, order.answers)
+            if order in self._orders:
+                self._orders.remove(order)
 
     def _launch(self, name: str, address: str, port: int) -> int:
         """Fork a node; returns the pipe on which it says that it is ready."""
         folder = self._folder.parent / name
+        self._ports[name] = port
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((address, port))
@@ -209,16 +277,20 @@ class Keeper:
     def _become(self, folder: Path, place: Path, served: dict[str, Path], listener: socket.socket, answer: int) -> None:
         """Be the node: close what is the keeper's. Never returns."""
         try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            kept = {0, 1, 2, listener.fileno(), answer}
-            for fd in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
-                if fd not in kept:
-                    with contextlib.suppress(OSError):  # the one that listed them
-                        os.close(fd)
+            self._close_all({0, 1, 2, listener.fileno(), answer})
             node.run(folder, place, served, listener, answer)
         finally:
             os._exit(1)
+
+    @staticmethod
+    def _close_all(kept: set[int]) -> None:
+        """Close what is the keeper's in a child of it."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for fd in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+            if fd not in kept:
+                with contextlib.suppress(OSError):  # the one that listed them
+                    os.close(fd)
 
 
 def bind_near(door: socket.socket, folder: Path) -> None:

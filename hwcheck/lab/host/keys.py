@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from hwcheck.lab.host.root import NODE
+from hwcheck.lab.actor.place import NODE
 
 HOST_KEY, CLIENT_KEY, KNOWN_HOSTS, INVENTORY = "host_key", "client_key", "known_hosts", "inventory.yaml"
 

@@ -139,6 +139,16 @@ class HostLab:
         self.stop(names)
         return self.up(names)
 
+    def reboot(self, names: list[str]) -> dict[str, str]:
+        """
+        Reboot nodes that run, as they do by themselves when somebody on them asks for it.
+
+        Returns:
+            As :meth:`up`; they run again when this returns.
+        """
+        answers = self._order({"do": "reboot", "nodes": names})
+        return {name: said for name, said in answers.items() if not said.startswith("ok")}
+
     def reread_tables(self) -> None:
         """Have the keeper read the nodes' tables of attributes anew; new attributes need a restart of their node."""
         self._order({"do": "tables"})

@@ -16,14 +16,19 @@ import socket
 import time
 from pathlib import Path
 
+from hwcheck.lab.actor.place import NODE
 from hwcheck.lab.host import syscalls
 from hwcheck.lab.host.attributes import TABLE
-from hwcheck.lab.host.root import NODE, RootBuilder
+from hwcheck.lab.host.root import RootBuilder
 
 _SSHD_CONFIG = f"{NODE}/ssh/sshd_config"
 _DROPPED = (16, 17, 22, 25, 27, 30, 34)
 """Capabilities over the machine that no node has: modules, raw I/O, boot, clock, devices, audit, kernel log."""
 _TABLE = f"{NODE}/{TABLE}"
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_QUIET = tuple((os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in range(3))
+BOOTING = "booting"
+"""File in a node's folder: its tree is that of a new boot, and its user space has not started yet."""
 
 
 def run(folder: Path, place: Path, served: dict[str, Path], listener: socket.socket, ready: int) -> None:
@@ -43,12 +48,23 @@ def run(folder: Path, place: Path, served: dict[str, Path], listener: socket.soc
         RootBuilder(folder, place, served).build()
         syscalls.change_root(str(place))
         syscalls.drop_capabilities(_DROPPED)
+        _boot()
         os.write(ready, b"ok" if has_network else b"ok without network namespace")
     except OSError as error:
         os.write(ready, f"{error.filename or 'node'}: {error.strerror}".encode()[:500])
         os._exit(1)
     os.close(ready)
     _Door(listener).serve()
+
+
+def _boot() -> None:
+    """Let the user space of a node start, where its files are those of a new boot."""
+    marker = Path(NODE, BOOTING)
+    if marker.exists():
+        marker.unlink()
+        words = ["/usr/bin/python3", "-ISB", f"{NODE}/actor", "boot"]
+        pid = os.posix_spawn(words[0], words, {"PATH": _PATH}, file_actions=_QUIET)
+        os.waitpid(pid, 0)
 
 
 def _leave(name: str) -> bool:
@@ -124,7 +140,7 @@ def _spawn(connection: socket.socket) -> None:
     ]
     os.posix_spawn(
         "/usr/sbin/sshd", ["/usr/sbin/sshd", "-i", "-f", _SSHD_CONFIG, "-E", "/var/log/sshd.log"],
-        {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, file_actions=actions,
+        {"PATH": _PATH}, file_actions=actions,
         setsigmask=(), setsigdef=(signal.SIGPIPE, signal.SIGCHLD),
     )  # fmt: skip
 

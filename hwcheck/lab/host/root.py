@@ -1,9 +1,10 @@
 """
 The root of a node: built on a tmpfs of its own from the machine's programs and the node's files, then changed into.
 
-Of the machine a node sees ``/usr`` alone, read only: no home, settings, devices or processes. What a node keeps
-over a reboot (``/etc``, ``/var``, ``/boot`` …) is its folder on disk, writable; ``/sys`` is its own, read only but for
-its attributes; ``/proc`` is a tmpfs of the node's files, with what programs need of the kernel's own.
+Of the machine a node sees ``/usr`` alone: no home, settings, devices or processes. What a node keeps over a reboot
+(``/etc``, ``/var``, ``/boot`` …) is its folder on disk, writable, and what it writes to ``/usr`` goes there too;
+``/sys`` is its own, read only but for its attributes; ``/proc`` is a tmpfs of the node's files, with what programs need
+of the kernel's own.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import os
 import shutil
 from pathlib import Path
 
+from hwcheck.lab.actor.place import HAND, NODE
 from hwcheck.lab.host.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, bind, mount
 
-NODE = "/run/hwcheck-lab"
-"""Where a node sees its own folder; the lab's NVML looks for its state here too."""
+WORK = "work"
+"""Folder beside a node's tree that the kernel needs for the writable /usr."""
 _MADE = frozenset(
     ("proc", "sys", "dev", "run", "tmp", "home", "root", "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 )
@@ -122,7 +124,7 @@ class RootBuilder:
         return str(target)
 
     def _system(self) -> None:
-        """Show the machine's programs, with the node's part of /usr over them."""
+        """Show the machine's programs, with the node's part of /usr over them; what is written there is the node's."""
         for entry in os.scandir("/"):
             if not entry.name.startswith(("bin", "sbin", "lib")):
                 continue
@@ -131,31 +133,50 @@ class RootBuilder:
             else:
                 bind(entry.path, self._make(entry.name), writable=False)
         layer = self._place.with_name(self._place.name + ".usr")
-        self._layer(layer / "usr")
-        lower = [str(layer / "usr"), "/usr"]
-        if (self._tree / "usr").is_dir():
-            lower.insert(1, str(self._tree / "usr"))
-        mount("usr", self._make("usr"), "overlay", MS_RDONLY | MS_NOSUID, "lowerdir=" + ":".join(lower))
+        shown = self._layer(layer / "usr")
+        self._mount_usr(str(layer / "usr"))
+        for path, source in shown.items():
+            mount(str(source), f"{self._place}/{path}", flags=MS_BIND)
 
-    def _layer(self, usr: Path) -> None:
-        """Lay links over /usr: settings and tools to the node's own, NVML to the lab's."""
-        links = {usr.parent / path: f"{NODE}/root/{self._where(path)}" for path in _OF_TREE}
-        links[usr / "local/sbin"] = f"{NODE}/bin"
+    def _mount_usr(self, layer: str) -> None:
+        """Mount /usr, writable where the file system of the lab allows an overlay's upper layer."""
+        own, work = self._tree / "usr", self._folder / WORK
+        own.mkdir(exist_ok=True)
+        work.mkdir(exist_ok=True)
+        try:
+            layers = f"lowerdir={layer}:/usr,upperdir={own},workdir={work}"
+            mount("usr", self._make("usr"), "overlay", MS_NOSUID, layers)
+        except OSError:
+            mount("usr", self._make("usr"), "overlay", MS_RDONLY | MS_NOSUID, f"lowerdir={layer}:{own}:/usr")
+
+    def _layer(self, usr: Path) -> dict[str, Path]:
+        """
+        Lay over the machine's /usr what hides its settings, and the way to the node's tools.
+
+        Returns:
+            Path on the node → what is shown there beside: the lab's NVML, and folders that the tree has elsewhere.
+        """
+        shown: dict[str, Path] = {}
+        for path in _OF_TREE:
+            hiding = usr.parent / path
+            hiding.mkdir(parents=True, exist_ok=True)
+            os.setxattr(hiding, "trusted.overlay.opaque", b"y")
+            short = self._tree / path.removeprefix("usr/")
+            if short.is_dir() and not (self._tree / path).exists():  # as /lib/modules
+                shown[path] = short
+        (usr / "local").mkdir(parents=True, exist_ok=True)
+        (usr / "local/sbin").symlink_to(f"{NODE}/bin")
         library = self._folder / "lib/libnvidia-ml.so.1"
         if library.exists():
             machine = Path("usr/lib", f"{os.uname().machine}-linux-gnu")
             place = machine if (Path("/") / machine).is_dir() else Path("usr/lib64")
-            shown = self._tree / place / library.name
-            name = os.readlink(shown) if shown.is_symlink() else library.name  # noqa: PTH115 - text, not a Path
-            links[usr.parent / place / name.rpartition("/")[2]] = f"{NODE}/lib/{library.name}"
-        for link, target in links.items():
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(target)
-
-    def _where(self, path: str) -> str:
-        """Tell where the tree has a folder below /usr: perhaps without it, as /lib/modules."""
-        short = path.removeprefix("usr/")
-        return short if not (self._tree / path).exists() and (self._tree / short).exists() else path
+            name = self._tree / place / library.name
+            target = os.readlink(name) if name.is_symlink() else library.name  # noqa: PTH115 - text, not a Path
+            file = place / target.rpartition("/")[2]
+            (usr.parent / file).parent.mkdir(parents=True, exist_ok=True)
+            (usr.parent / file).touch()
+            shown[str(file)] = library
+        return shown
 
     def _disk(self) -> None:
         """Show the node's disk, writable."""
@@ -169,6 +190,7 @@ class RootBuilder:
         self._make("run/sshd")
         bind(str(self._folder), self._make(NODE[1:]), writable=True)  # whole: bin and nvml are made anew by the lab
         bind(str(self._tree), f"{self._place}{NODE}/root", writable=False)
+        bind(str(self._tree), self._make(HAND[1:], 0o700), writable=True)
         for path, file in self._served.items():
             if not path.startswith(("/sys/", "/proc/")):
                 mount(str(file), str(self._place) + path, flags=MS_BIND)
@@ -199,6 +221,11 @@ class RootBuilder:
             if not (proc / name).is_symlink():
                 (proc / name).symlink_to(target)
         self._attributes_of_proc(proc)
+        for path in [path for path in self._served if path.startswith("/proc/") and path.count("/") == 2]:
+            file = proc / path.rpartition("/")[2]
+            file.unlink(missing_ok=True)
+            file.touch()
+            mount(str(self._served[path]), str(file), flags=MS_BIND)
 
     def _own_process(self, proc: Path) -> None:
         """Make /proc/self: the kernel's entries, but for the node's mounts."""

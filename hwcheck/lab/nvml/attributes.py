@@ -189,6 +189,20 @@ def write_state(folder: Path, machine: dict[str, Any]) -> None:
             old.rmdir()
 
 
+def change_state(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> None:
+    """Write what differs between two states, and nothing else: what was set on the node meanwhile stays."""
+    had, gpus = before.get("gpus", []), after.get("gpus", [])
+    if len(had) != len(gpus):
+        write_state(folder, after)
+        return
+    for place, table, old, new in [
+        (folder, NODE_ATTRIBUTES, before, after),
+        *((folder / f"gpu{number}", GPU_ATTRIBUTES, *pair) for number, pair in enumerate(zip(had, gpus, strict=True))),
+    ]:
+        names = [name for name in table if old.get(name) != new.get(name)]
+        _write(place, {name: new[name] for name in names if name in new}, {name: table[name] for name in names})
+
+
 def _write(folder: Path, values: dict[str, Any], table: dict[str, Attribute]) -> None:
     for name in values.keys() - table.keys():
         raise KeyError(name)

@@ -1,0 +1,36 @@
+"""Which tool is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from .place import Node, ToolError
+
+TOOLS = {
+    "systemctl": "systemctl", "reboot": "power", "shutdown": "power", "boot": "boot",
+    "chronyc": "clock",
+}  # fmt: skip
+"""Tool → the module that has its ``run(node, tool, words)``, which returns the exit status."""
+
+
+def main(words: list[str]) -> int:
+    """
+    Be a tool.
+
+    Args:
+        words: name of the tool and its arguments.
+
+    Returns:
+        Its exit status.
+    """
+    folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    try:
+        module = importlib.import_module("." + TOOLS[words[0]], __package__)
+        return int(module.run(Node(folder), words[0], words[1:]))
+    except ToolError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.status
+    except BrokenPipeError:
+        return 141
