@@ -32,7 +32,7 @@ def advise(place: Place, versions: dict[str, str]) -> Json:
     unknown: list[str] = []
     loaded = _loaded(place)
     on_disk = _on_disk(place, unknown)
-    manager, packages = installed(place)
+    manager, packages = _installed(place, unknown)
     stack = {name: package for name, package in sorted(packages.items()) if _SET.fullmatch(name)}
     advice = _of_the_set(loaded, on_disk, stack)
     wrong = {
@@ -55,6 +55,14 @@ def advise(place: Place, versions: dict[str, str]) -> Json:
         "differs": bool(advice) if not unknown else (True if advice else None),
         "advice": advice,
     }  # fmt: skip
+
+
+def _installed(place: Place, unknown: list[str]) -> tuple[str, dict[str, Package]]:
+    try:
+        return installed(place)
+    except WriteError as error:
+        unknown.append(f"what is installed: there is no list of dpkg, and {error}")
+        return "", {}
 
 
 def _version(packages: dict[str, Package], name: str) -> str | None:
