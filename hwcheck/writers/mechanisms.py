@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
-from . import attribute, kernel_argument, module_load, module_option, sysctl, udev, unit_property
+from . import (
+    attribute,
+    kernel_argument,
+    limits,
+    module_load,
+    module_option,
+    package_hold,
+    sysctl,
+    udev,
+    unit,
+    unit_property,
+)
+
+ALL = (
+    attribute,
+    kernel_argument,
+    limits,
+    module_load,
+    module_option,
+    package_hold,
+    sysctl,
+    udev,
+    unit,
+    unit_property,
+)
 
 
 def load_all() -> tuple[object, ...]:
     """Return the modules, so that a reader sees what there is."""
-    return attribute, kernel_argument, module_load, module_option, sysctl, udev, unit_property
+    return ALL
