@@ -205,9 +205,11 @@ class Roll:
         }  # fmt: skip
         for node, result in results.items():
             state = _state_after(result)
-            self.run.set_state([node], state, result.why or _refusals(result))
-            if state != states.CHANGED:
-                self.ports.say(f"{node}: {state}: {result.why}")
+            self.run.set_state([node], state, result.why)
+            self.run.record["nodes"][node]["refused"] = refusals(result)
+            self.run.save()
+            for why in [result.why] if result.why else refusals(result):
+                self.ports.say(f"{node}: {state if result.why else 'left as it is'}: {why}")
 
     def undo(self, nodes: list[str]) -> dict[str, NodeResult]:
         """Take back what this run has changed on nodes."""
@@ -280,12 +282,12 @@ class Roll:
 
 def _state_after(result: NodeResult) -> str:
     """Tell a node that refused everything before a write from one on which something went wrong."""
-    if result.ok:
+    if result.ok and any(one.get("status") not in ("refused", "stale") for one in result.results or [{}]):
         return states.CHANGED
     written = any(one.get("status") in ("changed", "failed") for one in result.results)
     return states.FAILED if written or result.unreachable else states.REFUSED
 
 
-def _refusals(result: NodeResult) -> str:
-    told = [f"{one['id']}: {one['why']}" for one in result.results if one.get("status") in ("refused", "stale")]
-    return "; ".join(told)[:1000]
+def refusals(result: NodeResult) -> list[str]:
+    """Return the steps that a node did not take, and why; the others were taken."""
+    return [f"{one['id']}: {one['why']}"[:500] for one in result.results if one.get("status") in ("refused", "stale")]

@@ -22,8 +22,8 @@ def _add_apply(verbs: Any) -> None:
         description="Read and judge nodes, show what would be changed, and after consent change it: a canary of each "
         "cohort first, then waves, each read anew and compared. A node that is not idle is never written to. Every "
         "change is journalled before it is made: hwcheck rollback RUN takes it back.",
-        epilog="Exit codes: 0 changed and right; 1 a node failed or got worse, or the roll-out holds; 3 a node could "
-        "not be reached or refused; 2 wrong usage, nothing was touched.",
+        epilog="Exit codes: 0 changed and right; 1 something could not be changed, a node got worse, or the roll-out "
+        "holds; 3 a node could not be reached or was not idle; 2 wrong usage, nothing was touched.",
     )
     parser.add_argument("planfile", nargs="?", metavar="PLANFILE",
                         help="a reviewed plan (hwcheck plan -o), carried out exactly as it stands")  # fmt: skip

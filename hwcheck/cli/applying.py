@@ -1,8 +1,8 @@
 """
 What ``hwcheck apply`` does: read → plan → consent → roll out, in a run folder of its own.
 
-Exit code: 0 all that was to be changed is changed and right · 1 a node could not be changed, has become worse, or the
-roll-out holds · 3 nothing of that, but a node could not be reached or refused · 2 usage.
+Exit code: 0 all that was to be changed is changed and right · 1 something could not be changed, a node has become
+worse, or the roll-out holds · 3 nothing of that, but a node could not be reached or was not idle · 2 usage.
 """
 
 from __future__ import annotations
@@ -149,17 +149,18 @@ def _tell(run: RunFolder, why: str, *, short: bool) -> int:
     for state, words in _WORDS.items():
         names = run.nodes(state)
         if names:
-            reason = "" if state in (states.GOOD, states.PLANNED) else f": {nodes[names[0]]['why']}"
+            reason = f": {nodes[names[0]]['why']}" if nodes[names[0]]["why"] else ""
             print(f"{len(names)} {words}: {fold(names) or 'this machine'}{reason}")
-    for name in run.nodes(states.GOOD):
-        if nodes[name]["why"]:
-            print(f"{name or 'this machine'}: not written: {nodes[name]['why']}")
+    left = [name for name, known in nodes.items() if known.get("refused")]
+    for name in left:
+        for refusal in nodes[name]["refused"]:
+            print(f"{name or 'this machine'}: left as it is: {refusal}")
     if why:
         print(f"the roll-out holds: {why}")
         print(f"hwcheck apply --resume {run.name} goes on; hwcheck rollback {run.name} takes back what was changed")
     else:
         print(f"run {run.name}; hwcheck rollback {run.name} takes it back")
-    if why or run.nodes(states.QUARANTINED, states.FAILED):
+    if why or left or run.nodes(states.QUARANTINED, states.FAILED):
         return 1
     return 3 if short or run.nodes(states.REFUSED) else 0
 

@@ -69,7 +69,7 @@ def memlock_64k(machine: Machine, part: int) -> None:
     """Jobs may lock 64 kB of memory: a drop-in of the scheduler's unit says so."""
     del part
     machine.services["slurmd"].memlock = _LOW
-    machine.unit_drop_ins["/etc/systemd/system/slurmd.service.d/90-low.conf"] = "[Service]\nLimitMEMLOCK=64K\n"
+    machine.unit_drop_ins["/etc/systemd/system/slurmd.service.d/50-low.conf"] = "[Service]\nLimitMEMLOCK=64K\n"
 
 
 @fault("limits.login_memlock", stays=True)

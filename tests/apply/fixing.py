@@ -30,7 +30,7 @@ SITE = Path(__file__).parents[2] / "inventories/lab/site.yaml"
 OPT_IN = "pcie,clocks,power,roce,rdma,numa,cpu,kernel,driver,gpu,hbm,nvlink,fabric,imex,sysctl,time,limits,service"
 FIXABLE = (
     "persistence-off", "clock-lock", "power-cap", "acs-on", "aspm-on", "mrrs-512", "irqs-far", "trust-pcp", "no-pfc",
-    "wrong-tos", "ecn-off", "governor-powersave", "chrony-dead", "memlock-64k", "login-memlock", "numa-balancing",
+    "wrong-tos", "ecn-off", "governor-powersave", "chrony-dead", "memlock-64k", "numa-balancing",
     "arguments-lost", "fabric-manager-down", "scheduler-down", "imex-down", "stale-module", "remap-pending",
 )  # fmt: skip
 """Faults that are settings or wait for an act; the others need hands, or an owner's decision."""
@@ -169,7 +169,8 @@ class FixBench:
             row.wrong += [f"rollback leaves {path}" for path in differ[:4]]
         back = self.check()
         for row in self.rows:
-            if back[row.name] != said[row.name] and not _reboots(row):
+            new = back[row.name].items() - said[row.name].items()
+            if new or (back[row.name] != said[row.name] and not _acts(row)):
                 row.wrong.append(f"rollback: {_difference(said[row.name], back[row.name])}")
 
     def for_good(self) -> None:
@@ -224,8 +225,9 @@ class FixBench:
         next(row for row in self.rows if row.name == name).wrong.append(text)
 
 
-def _reboots(row: Row) -> bool:
-    return "reboot" in row.steps
+def _acts(row: Row) -> bool:
+    """Tell whether something is done that nothing undoes: a service that was started, a reset, a reboot."""
+    return any(step.startswith(("start ", "restart ", "reset", "reload", "reboot")) for step in row.steps)
 
 
 def _difference(before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) -> str:

@@ -150,7 +150,7 @@ def test_reboot_drops_what_is_volatile_and_applies_what_is_written(tmp_path: Pat
     (root / "etc/sysctl.d/99-site.conf").write_text("net.core.somaxconn = 65535\n", encoding="ascii")
     grub = root / "boot/grub/grub.cfg"
     grub.write_text(grub.read_text(encoding="ascii").replace("iommu=pt", "iommu=pt isolcpus=4"), encoding="ascii")
-    (root / "etc/systemd/system/slurmd.service.d/90-low.conf").unlink()
+    (root / "etc/systemd/system/slurmd.service.d/50-low.conf").unlink()
     assert nodes.reboot(node) == ["governor-powersave"]
     after = facts(node)
     assert (
