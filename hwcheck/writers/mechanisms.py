@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     attribute,
+    chrony,
     kernel_argument,
     limits,
     module_load,
@@ -17,6 +18,7 @@ from . import (
 
 ALL = (
     attribute,
+    chrony,
     kernel_argument,
     limits,
     module_load,
