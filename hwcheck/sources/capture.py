@@ -42,20 +42,24 @@ def run(sources, context, out, total_deadline=60.0):
     """
     began = time.monotonic()
     children, direct = [], []
-    for source in sources:
-        if not context.live and (source.argv is not None or source.child):
-            continue  # an image: nothing is spawned, no driver is asked
-        if source.root and context.uid != 0:
-            frames.send(out, source.kind, "denied", detail="needs root", command=" ".join(source.argv or ()))
-        elif source.argv is not None or source.child:
-            children.append(_start(source, context))
-        else:
-            direct.append(source)
-    for source in direct:
-        _ask(source, context, out)
-        _collect(children, out, began + total_deadline, block=False)
-    while children:
-        _collect(children, out, began + total_deadline, block=True)
+    try:
+        for source in sources:
+            if not context.live and (source.argv is not None or source.child):
+                continue  # an image: nothing is spawned, no driver is asked
+            if source.root and context.uid != 0:
+                frames.send(out, source.kind, "denied", detail="needs root", command=" ".join(source.argv or ()))
+            elif source.argv is not None or source.child:
+                children.append(_start(source, context))
+            else:
+                direct.append(source)
+        for source in direct:
+            _ask(source, context, out)
+            _collect(children, out, began + total_deadline, block=False)
+        while children:
+            _collect(children, out, began + total_deadline, block=True)
+    finally:  # whoever asked is gone, or wants us to end: what hangs in a tool would stay for ever
+        for child in children:
+            _kill(child.pid)
 
 
 def _ask(source, context, out):
@@ -91,7 +95,8 @@ def _child(source, context, writer):
     status = 1
     try:
         os.setsid()
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        for number in (signal.SIGPIPE, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         if source.argv is not None:
@@ -141,12 +146,15 @@ def _collect(children, out, last, block):
     now = time.monotonic()
     wait = max(0.0, min(min(child.deadline, last) for child in children) - now) if children and block else 0.0
     poll = select.poll()
+    poll.register(out, 0)  # tells when nobody reads us any more; a node may wait long for its next answer
     by_fd = {}
     for child in children:
         if not child.eof:
             poll.register(child.fd, select.POLLIN | select.POLLHUP)
             by_fd[child.fd] = child
     for fd, _ in poll.poll(min(wait, 0.25) * 1000):
+        if fd == out:
+            raise BrokenPipeError
         _drain(by_fd[fd])
     now = time.monotonic()
     for child in list(children):
@@ -190,10 +198,12 @@ def _reap(pid, patience):
 
 
 def _kill(pid):
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
+    for kill in (os.killpg, os.kill):  # one just forked has no group yet
+        try:
+            kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+        return
 
 
 def _give_up(child, out):

@@ -5,6 +5,7 @@ Sent as text and run by ``python3 -I -S -``; the request stands at the end of th
 """
 
 import os
+import signal
 import sys
 import time
 
@@ -29,6 +30,8 @@ def main(tier=QUICK, off=(), root="", live=True, deadline=60.0, only=(), out=1):
         out: file descriptor of the stream.
     """
     started = time.monotonic()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # in order: no child outlives us
     context = Context(root, live, off, os.geteuid())
     read.confine(root)
     # a login over SSH that is not root's often has no sbin on its PATH, and the tools are there

@@ -14,6 +14,8 @@ from hwcheck.transports.cancel import Cancel
 from hwcheck.transports.conversation import Conversation
 
 _PIECE = 1 << 16
+_COURTESY = 0.3
+"""Seconds between SIGTERM and SIGKILL."""
 _PATIENCE = 1.0
 """Seconds to wait for a killed process; one in state D stays, and nobody waits for it."""
 
@@ -41,10 +43,10 @@ def converse(argv: tuple[str, ...], talk: Conversation, last: float, cancel: Can
     except OSError as error:
         raise TransportError(f"cannot start {argv[0]}: {error.strerror}") from error
     try:
-        with cancel.closing(lambda: _kill(process)):
+        with cancel.closing(lambda: _end(process)):
             return _wait(process, last) if _pump(process, talk, last) else None
     finally:
-        _kill(process)
+        _end(process, at_once=talk.decoder.ended)
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None:
                 with contextlib.suppress(OSError):
@@ -53,9 +55,24 @@ def converse(argv: tuple[str, ...], talk: Conversation, last: float, cancel: Can
             process.wait(_PATIENCE)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], *, at_once: bool = False) -> None:
+    """
+    Ask it to end, then make it.
+
+    The children of the node program have groups of their own; asked, it takes them along. One that has said everything
+    has none any more.
+    """
+    if not at_once:
+        _signal(process, signal.SIGTERM)
+    end = time.monotonic() + _COURTESY
+    while not at_once and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.005)
+    _signal(process, signal.SIGKILL)
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, number)
 
 
 def _wait(process: subprocess.Popen[bytes], last: float) -> int | None:

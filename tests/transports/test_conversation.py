@@ -172,6 +172,26 @@ def test_cancelling_ends_a_talk_at_once() -> None:
         converse(("sh", "-c", "sleep 60"), talk, began + 30, cancel)
 
 
+def test_cancelling_leaves_no_tool_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool that never answers ends with the program that asked it, at Ctrl-C as at the deadline of a node."""
+    tool = tmp_path / "systemctl"
+    tool.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 4321\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    fan = FanOut([Target("", connection=LOCAL)], local.collect, Request(only=("units",)), Limits(1, 15))
+    fan.start()
+    for _ in range(200):
+        if (tmp_path / "pid").exists() and (pid := (tmp_path / "pid").read_text()):
+            break
+        time.sleep(0.05)
+    fan.stop()
+    for _ in range(100):
+        if not Path(f"/proc/{pid.strip()}").exists():
+            break
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid.strip()}").exists()
+
+
 def test_a_command_that_is_not_there_is_told(cancel: Cancel) -> None:
     """With the reason of the system."""
     with pytest.raises(TransportError, match="cannot start no-such-command"):
