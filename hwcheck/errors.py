@@ -7,6 +7,7 @@ The errors hwcheck raises on purpose; anything else that escapes is a bug.
     ├── UsageError     flags, targets or files named on the command line are wrong        exit 2
     ├── ProfileError   a profile, site layer or waiver file does not load                 exit 2
     ├── PlanError      checks contradict each other, or a plan file cannot be used             exit 2
+    ├── MachineError   this machine cannot do its part: a full disk, no right to write         exit 2
     ├── EvidenceError  an evidence directory or bundle cannot be used as one              exit 2
     ├── TransportError a node cannot be reached or did not answer; becomes a line of the report    exit 3
     └── ParseError     a text is of a known format but cannot be understood; caught at
@@ -25,6 +26,10 @@ class HwcheckError(Exception):
 
 class UsageError(HwcheckError):
     """What was asked for on the command line cannot be done."""
+
+
+class MachineError(HwcheckError):
+    """The machine that hwcheck runs on cannot do its part; says nothing about any node."""
 
 
 class ProfileError(HwcheckError):

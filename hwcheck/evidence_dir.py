@@ -193,10 +193,18 @@ class BundleKeeper:
             self._archive.close()
             self._file.close()
             if kind is None:
-                Path(self._begun).replace(self._place)
+                self._move()
         finally:
-            self._file.close()
             Path(self._begun).unlink(missing_ok=True)
+            self._file.close()
+
+    def _move(self) -> None:
+        try:
+            os.link(self._begun, self._place)
+        except FileExistsError as error:
+            raise UsageError(f"{self._place} has come meanwhile; evidence is never overwritten") from error
+        except OSError:  # a file system without hard links
+            Path(self._begun).replace(self._place)
 
     def keep(self, node: Node) -> None:
         """Add one node."""

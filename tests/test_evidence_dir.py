@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 import tarfile
 from pathlib import Path
@@ -91,3 +92,28 @@ def test_names_of_nodes_are_no_paths() -> None:
     taken: set[str] = set()
     names = [folder_name(name, taken) for name in ("gpu-1", "gpu-1", "../../etc", "a/b", "", ".x", "n" * 300)]
     assert names == ["gpu-1", "gpu-1_2", "_.._etc", "a_b", "node", "x", "n" * 100]
+
+
+def test_a_bundle_that_came_meanwhile_is_kept(tmp_path: Path) -> None:
+    """Of two runs with one place the second is told; neither evidence is lost to the other, nothing begun is left."""
+    place = tmp_path / "bundle.tgz"
+    second = keeper(place)
+    with keeper(place) as first:
+        first.keep(NODE)
+    before = place.read_bytes()
+    with pytest.raises(UsageError, match="has come meanwhile"), second:
+        second.keep(DEAD)
+    assert place.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_full_disk_leaves_nothing_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the last bytes do not fit."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tarfile.TarFile, "close", full)
+    with pytest.raises(OSError, match="No space left"), keeper(tmp_path / "bundle.tgz") as kept:
+        kept.keep(NODE)
+    assert list(tmp_path.iterdir()) == []

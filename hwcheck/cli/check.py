@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hwcheck.cli.targets import Collection, add_target_options
+from hwcheck.cli.trouble import told
 from hwcheck.errors import UsageError
 
 FORMATS = ("text", "json", "jsonl", "junit")
@@ -53,8 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError("--evidence is judged without reading any node: leave out -i, -w, --root and --live-root")
         from hwcheck.cli.judging import judge_posted  # noqa: PLC0415 - half of the start-up, see above
 
-        return judge_posted(arguments)
-    with Collection(arguments) as collection:
+        with told("this machine"):
+            return judge_posted(arguments)
+    with told("this machine"), Collection(arguments) as collection:
         if collection.is_local:
             collection.start()
         from hwcheck.cli.judging import judge_live  # noqa: PLC0415 - as above

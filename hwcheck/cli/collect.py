@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hwcheck.cli.targets import Collection, add_target_options
+from hwcheck.cli.trouble import told
 from hwcheck.errors import UsageError
 
 
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Keep node by node; returns 3 when a node could not be read to its end."""
     if (arguments.keep_serials or arguments.redact_key) and not arguments.redact:
         raise UsageError("--keep-serials and --redact-key go with --redact")
-    with Collection(arguments) as collection:
+    with told(str(arguments.output)), Collection(arguments) as collection:
         if collection.is_local:
             collection.start()
         from hwcheck.cli.keeping import keep  # noqa: PLC0415 - loaded while this machine reads

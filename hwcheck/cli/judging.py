@@ -13,7 +13,8 @@ from typing import Any
 from hwcheck import __version__
 from hwcheck.checks import COMPARED
 from hwcheck.cli.targets import Collection, fold
-from hwcheck.errors import ProfileError, UsageError
+from hwcheck.cli.trouble import printing
+from hwcheck.errors import MachineError, ProfileError, UsageError
 from hwcheck.evidence import Evidence
 from hwcheck.findings import NodeVerdict, Status
 from hwcheck.fleet import Fleet
@@ -87,8 +88,9 @@ class Bench:
         tally = Tally(strict=self.strict)
         profile = {"name": self._platform or "auto", "hash": self._profiles.hash}
         started = self.started.isoformat(timespec="seconds")
-        report(tally.count(self._then_fleet(verdicts)), self.form, profile, started, strict=self.strict)
-        sys.stdout.flush()  # a reader that is gone shows here, not in a traceback of the interpreter's end
+        with printing():
+            report(tally.count(self._then_fleet(verdicts)), self.form, profile, started, strict=self.strict)
+            sys.stdout.flush()  # a reader that is gone shows here, not in a traceback of the interpreter's end
         return tally.exit_code
 
 
@@ -114,13 +116,22 @@ def judge_live(arguments: argparse.Namespace, collection: Collection) -> int:
     bench = Bench(arguments)
     for target in collection.targets:
         bench.pipeline(target)  # a host's layer that does not load stops before anything is read
-    state = None if arguments.no_state or collection.request.root else State(COMPARED)
+    state = None if arguments.no_state or collection.request.root else _state()
     with Progress(len(collection.targets), fold, quiet=arguments.quiet) as progress:
         verdicts = _live(collection, bench, state, progress)
         if bench.form in ("json", "junit"):
             placed = sorted(verdicts, key=lambda pair: pair[0])
             return bench.report(verdict for _, verdict in placed)
         return bench.report(verdict for _, verdict in verdicts)
+
+
+def _state() -> State | None:
+    """Return the last readings of nodes; None, and a word about it, where this user has no place for them."""
+    try:
+        return State(COMPARED)
+    except MachineError as error:
+        print(f"hwcheck: readings are not kept: {error}", file=sys.stderr)
+        return None
 
 
 def _live(

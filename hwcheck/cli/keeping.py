@@ -86,10 +86,18 @@ def redacted(node: Node, outcome: Outcome, redactor: Redactor) -> Node:
 
 def _redactor(arguments: argparse.Namespace, collection: Collection) -> Redactor:
     hosts = [name for target in collection.targets for name in (target.name, target.address)]
-    users = {getpass.getuser(), *(target.user for target in collection.targets)}
+    users = {_user(), *(target.user for target in collection.targets)}
     return Redactor(
         _key(arguments.redact_key), keep_serials=arguments.keep_serials, hosts=hosts, users=sorted(users - {""})
     )
+
+
+def _user() -> str:
+    """Return who runs this; "" for a user without a name, as containers have them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def _key(path: Path | None) -> bytes:

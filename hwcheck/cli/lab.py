@@ -7,6 +7,8 @@ import functools
 from pathlib import Path
 from typing import Any
 
+from hwcheck.cli.trouble import told
+
 _MOST = 250
 _FORMS = ("auto", "host", "tree")
 _PLATFORMS = "hgx-h200, hgx-h100, hgx-b200, gb200"
@@ -67,4 +69,5 @@ def _deed(name: str) -> Any:
 def _run(name: str, arguments: argparse.Namespace) -> int:
     from hwcheck.cli import lab_deeds  # noqa: PLC0415 - the other verbs start without the lab
 
-    return int(getattr(lab_deeds, name)(arguments))
+    with told("the lab"):
+        return int(getattr(lab_deeds, name)(arguments))

@@ -26,18 +26,31 @@ _TIMEOUTS = {"quick": 60.0, "deep": 300.0}
 def add_target_options(parser: Any) -> None:
     """Declare the options that say which nodes, and how to read them."""
     which = parser.add_argument_group("nodes", "Without any of these: this machine.")
-    which.add_argument("-i", "--inventory", metavar="INVENTORY", action="append", default=[],
+    which.add_argument("-i", "--inventory", metavar="INVENTORY", action=_Named, default=[],
                        help="nodes of an Ansible inventory (may be repeated)")  # fmt: skip
     which.add_argument(
-        "-l", "--limit", metavar="PATTERN", default="", help="of the inventory, only these hosts or groups"
+        "-l",
+        "--limit",
+        metavar="PATTERN",
+        action=_Named,
+        default="",
+        help="of the inventory, only these hosts or groups",
     )
-    which.add_argument("-w", "--nodes", metavar="NODESET", default="",
+    which.add_argument("-w", "--nodes", metavar="NODESET", action=_Named, default="",
                        help="these nodes: gpu-[001-128]; with -i, only these of the inventory")  # fmt: skip
     which.add_argument(
-        "--root", metavar="DIR", default="", help="an image mounted at DIR: what the next boot would be like"
+        "--root",
+        metavar="DIR",
+        action=_Named,
+        default="",
+        help="an image mounted at DIR: what the next boot would be like",
     )
     which.add_argument(
-        "--live-root", metavar="DIR", default="", help="the file system of a running node, mounted at DIR"
+        "--live-root",
+        metavar="DIR",
+        action=_Named,
+        default="",
+        help="the file system of a running node, mounted at DIR",
     )
     read = parser.add_argument_group("reading")
     read.add_argument("--tier", choices=tuple(_TIMEOUTS), default="quick", help="how much to read (default: quick)")
@@ -73,6 +86,19 @@ def _add_ssh_options(ssh: Any) -> None:
         "--vault-password-file", metavar="FILE", action="append", default=[], help="for the inventory's vaults"
     )
     ssh.add_argument("--vault-id", metavar="ID", action="append", default=[], help="for the inventory's vaults")
+
+
+class _Named(argparse.Action):
+    """Keeps which nodes are meant; an empty text (a variable that is not set) must not mean this machine."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Store one value, or add it where the default is a list."""
+        if not values:
+            parser.error(f"argument {option}: is empty")
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, [*before, values] if isinstance(before, list) else values)
 
 
 def _seconds(text: str) -> float:
@@ -249,7 +275,10 @@ def _become(arguments: argparse.Namespace) -> Become | None:
     if arguments.ask_become_pass:
         import getpass  # noqa: PLC0415 - only this option asks
 
-        password = getpass.getpass("sudo password: ")
+        try:
+            password = getpass.getpass("sudo password: ")
+        except EOFError as error:
+            raise UsageError("no terminal to ask for sudo's password: --become-password-file reads it") from error
     elif arguments.become_password_file is not None:
         password = read_password(arguments.become_password_file)
     if not arguments.become and password is None:
@@ -282,6 +311,8 @@ def _ssh(arguments: argparse.Namespace) -> Ssh:
     for path in known_hosts:
         if not path.is_file():
             raise UsageError(f"--known-hosts {path}: no such file")
+    if arguments.ssh_config is not None and not arguments.ssh_config.exists():
+        raise UsageError(f"--ssh-config {arguments.ssh_config}: no such file")
     if arguments.ssh == "openssh":
         from hwcheck.transports.ssh_openssh import OpensshTransport  # noqa: PLC0415 - loaded only where it is used
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from hwcheck.errors import MachineError
 from hwcheck.facts import NAMES, NODE, Facet, Fact, Origin, Snapshot, Subject
 
 FORMAT = "hwcheck.state/1"
@@ -97,9 +98,17 @@ class State:
 
 
 def state_home() -> Path:
-    """Return the folder of our state."""
+    """
+    Return the folder of our state.
+
+    Raises:
+        MachineError: this user has no home.
+    """
     home = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "hwcheck"
+    try:
+        return (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "hwcheck"
+    except RuntimeError as error:
+        raise MachineError("this user has no home folder: set HOME or XDG_STATE_HOME") from error
 
 
 def _snapshot(kept: dict[str, Any]) -> Snapshot:

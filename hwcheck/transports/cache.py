@@ -46,4 +46,7 @@ def keep(name: str, data: bytes) -> None:
 
 def _folder() -> Path:
     home = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(home) if home.startswith("/") else Path.home() / ".cache") / "hwcheck"
+    try:
+        return (Path(home) if home.startswith("/") else Path.home() / ".cache") / "hwcheck"
+    except RuntimeError:  # a user without a home: nothing is kept
+        return Path(os.devnull, "hwcheck")

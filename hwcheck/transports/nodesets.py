@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
@@ -10,6 +11,7 @@ from hwcheck.errors import UsageError
 
 MOST = 100_000
 """Nodes of one set; more is a slip of the finger."""
+_BRACKETS, _RANGE = re.compile(r"\[[^\]]*\]?"), re.compile(r"(\d+)-(\d+)")
 
 
 def expand(text: str) -> list[str]:
@@ -19,6 +21,10 @@ def expand(text: str) -> list[str]:
     Raises:
         UsageError: no set, an empty one, or an absurdly large one.
     """
+    for first, last in (pair for part in _BRACKETS.findall(text) for pair in _RANGE.findall(part)):
+        # ClusterShell writes out each range before anybody can count it
+        if max(len(first), len(last)) > 12 or int(last) - int(first) > 100 * MOST:
+            raise UsageError(f"{text[:80]!r} has a range of more than {100 * MOST} nodes")
     try:
         nodes = NodeSet(text)
         size = len(nodes)

@@ -144,14 +144,23 @@ def _number(options: dict[str, Any], name: str, default: int) -> int:
 
 def _look_up(target: Target, file: Path | None) -> dict[str, Any]:
     try:
-        return dict(_parsed(target.options, file).lookup(target.host))
+        return dict(_parsed(target.options, file, _written(file)).lookup(target.host))
     except paramiko.ConfigParseError as error:
         raise TransportError(f"ssh_config is not understood: {error}", USE_OPENSSH) from error
 
 
+def _written(file: Path | None) -> int:
+    """Return when a config that was named was last written; the usual ones do not change in one run."""
+    try:
+        return file.stat().st_mtime_ns if file is not None else 0
+    except OSError:
+        return 0
+
+
 @functools.lru_cache(maxsize=64)
-def _parsed(options: tuple[tuple[str, str], ...], file: Path | None) -> Any:
-    """Parse the config once for all hosts that share their options."""
+def _parsed(options: tuple[tuple[str, str], ...], file: Path | None, written: int) -> Any:
+    """Parse the config once for all hosts that share their options, and again when it was written anew."""
+    del written
     text = "Host *\n" + "".join(f"{name} {value}\n" for name, value in options)
     for path in (file,) if file is not None else (USER_FILE.expanduser(), SYSTEM_FILE):
         text += "Host *\n" + read_config(path, must=file is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import signal
 import stat
@@ -117,7 +118,12 @@ def test_a_live_root_is_a_running_node(tmp_path: Path, capsys: Capture) -> None:
         (["-w", "gpu-1", "--become-password-file", "/no/such"], "No such file"),
         (["-w", "gpu-1", "--fanout", "0"], "from 1 to 1024"),
         (["-w", "gpu-1", "--timeout", "-1"], "not a number of seconds"),
+        (["-w", "gpu-1", "--ssh-config", "/no/such"], "no such file"),
         (["-w", "-oProxyCommand=x"], ""),
+        (["-w", ""], "argument -w: is empty"),
+        (["-i", ""], "argument -i: is empty"),
+        (["--root", ""], "--root: is empty"),
+        (["--live-root", ""], "--live-root: is empty"),
     ],
 )
 def test_wrong_usage_is_told_and_nothing_is_read(arguments: list[str], words: str, capsys: Capture) -> None:
@@ -126,6 +132,63 @@ def test_wrong_usage_is_told_and_nothing_is_read(arguments: list[str], words: st
     captured = capsys.readouterr()
     assert words in captured.err
     assert captured.out == ""
+
+
+def test_a_password_needs_somebody_to_ask() -> None:
+    """Without a terminal it is wrong usage, not the end of the program."""
+    command = [sys.executable, "-m", "hwcheck", "check", "-w", "gpu-1", "-K"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, start_new_session=True)
+    assert done.returncode == 2
+    assert b"--become-password-file" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_full_disk_is_no_verdict() -> None:
+    """Neither a report nor evidence that cannot be written ends with 1, which means that a node fails."""
+    for words in (["check", "-q"], ["check", "--evidence", "/etc/hostname"], ["check", "-q", "--format", "json"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "hwcheck", *words], stdout=full, stderr=subprocess.PIPE, check=False
+            )
+        assert done.returncode == 2
+        assert done.stderr == b"hwcheck: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("place", ["file/x", "link", "none/x.tar.gz"])
+def test_evidence_that_cannot_be_written_is_told(tmp_path: Path, place: str, capsys: Capture) -> None:
+    """Before or after the reading, without a traceback."""
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert hwcheck("collect", "-q", "-o", tmp_path / place) == 2
+    assert str(tmp_path) in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
+
+
+@pytest.fixture
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be a user without name and home, as containers have them."""
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "USER", "LOGNAME", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def nameless(uid: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr(pwd, "getpwuid", nameless)
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_user_without_name_and_home_can_read(tmp_path: Path, capsys: Capture) -> None:
+    """The reading is then not kept, which is said; a key of pseudonyms has to be named."""
+    (tmp_path / "image").mkdir()
+    assert hwcheck("check", "-q", "--format", "json") in (0, 1, 3)
+    assert "readings are not kept: this user has no home folder" in capsys.readouterr().err
+    assert hwcheck("lab", "list") == 2
+    assert "--dir names a folder" in capsys.readouterr().err
+    (tmp_path / "key").write_bytes(b"k" * 32)
+    image = ["--root", tmp_path / "image"]
+    assert hwcheck("collect", *image, "-o", tmp_path / "a.tgz", "--redact", "--redact-key", tmp_path / "key") == 0
+    assert hwcheck("collect", *image, "-o", tmp_path / "b.tgz", "--redact") == 2
+    assert "set HOME or XDG_STATE_HOME" in capsys.readouterr().err
 
 
 def test_a_password_file_that_others_can_read_is_refused(tmp_path: Path, capsys: Capture) -> None:

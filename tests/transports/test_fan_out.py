@@ -111,7 +111,9 @@ def test_node_sets_in(text: str, names: list[str]) -> None:
     assert expand(text) == names
 
 
-@pytest.mark.parametrize("text", ["gpu-[1-", "gpu-[1-2000000]", "", "gpu-[5-1]"])
+@pytest.mark.parametrize(
+    "text", ["gpu-[1-", "gpu-[1-2000000]", "gpu-[1-999999999]", f"a[1-{'9' * 5000}]", "", "gpu-[5-1]"]
+)
 def test_node_sets_that_are_none(text: str) -> None:
     """Wrong usage, and no memory filled."""
     with pytest.raises(UsageError):
