@@ -21,7 +21,10 @@ from hwcheck.lab.platforms import PLATFORMS
 
 
 def _home(arguments: argparse.Namespace) -> Path:
-    return arguments.dir.absolute() if arguments.dir else nodes.default_home()
+    try:
+        return arguments.dir.absolute() if arguments.dir else nodes.default_home()
+    except RuntimeError as error:
+        raise UsageError("this user has no home folder: --dir names a folder for the lab") from error
 
 
 def up(arguments: argparse.Namespace) -> int:
@@ -35,11 +38,16 @@ def up(arguments: argparse.Namespace) -> int:
     if of_host and not host:
         raise UsageError(f"{', '.join(of_host)}: only nodes in host form can have that")
     platforms = arguments.platform or [PLATFORMS[0]]
+    others = [fault for fault in arguments.fault if fault not in of_host]
+    wanted = [
+        Node(home / f"{arguments.name}-{number + 1}", platforms[number % len(platforms)], others)
+        for number in range(arguments.number)
+    ]
+    for node in wanted:
+        nodes.refuse(home, node)  # all of them before the first is made
     made: list[Node] = []
-    for number in range(arguments.number):
-        name = f"{arguments.name}-{number + 1}"
-        others = [fault for fault in arguments.fault if fault not in of_host]
-        node, no_library = nodes.up(home, name, platforms[number % len(platforms)], others)
+    for one in wanted:
+        node, no_library = nodes.up(home, one.name, one.platform, others)
         for fault in of_host:
             put(node.folder, fault)
         made.append(node)
@@ -80,7 +88,7 @@ def _say_tree(home: Path, made: list[Node], why: str) -> None:
 def down(arguments: argparse.Namespace) -> int:
     """Take nodes away."""
     home = _home(arguments)
-    chosen = [nodes.load(home, name) for name in arguments.node] or list(nodes.nodes(home))
+    chosen = [nodes.named(home, name) for name in dict.fromkeys(arguments.node)] or list(nodes.nodes(home))
     if not chosen:
         print(f"no lab nodes in {home}")
     running = HostLab(home).running()
@@ -138,15 +146,19 @@ def break_node(arguments: argparse.Namespace) -> int:
     home = _home(arguments)
     node = nodes.load(home, arguments.node)
     running = node.name in HostLab(home).running()
-    for fault in arguments.fault:
-        if fault in HOST_FAULTS:
-            if not running:
-                raise UsageError(f"{fault}: only nodes in host form can have that")
+    wanted = list(dict.fromkeys(arguments.fault))
+    of_host = [fault for fault in wanted if fault in HOST_FAULTS]
+    if of_host and not running:
+        raise UsageError(f"{', '.join(of_host)}: only nodes in host form can have that")
+    nodes.refuse_faults(node, [fault for fault in wanted if fault not in of_host])
+    for fault in wanted:
+        if fault in of_host:
             put(node.folder, fault)
             print(f"{node.name}: {HOST_FAULTS[fault].says}")
             continue
         changed = nodes.break_node(node, fault)
-        print(f"{node.name}: {catalogue()[fault.partition(':')[0]].text} ({len(changed)} files changed)")
+        what = f"{len(changed)} {'files' if len(changed) > 1 else 'file'}" if changed else "what NVML and the tools say"
+        print(f"{node.name}: {catalogue()[fault.partition(':')[0]].text} ({what} changed)")
     _again(home, node, running=running)
     return 0
 

@@ -104,13 +104,8 @@ def up(home: Path, name: str, platform: str, faults: list[str]) -> tuple[Node, s
     Raises:
         UsageError: the name is taken or none, no such platform or fault, or the folder cannot be written.
     """
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"no host name: {name!r}; small letters, digits and dashes, at most 42")
-    if platform not in PLATFORMS:
-        raise UsageError(f"the lab has no platform {platform}; it has {', '.join(PLATFORMS)}")
     node = Node(home / name, platform, list(faults))
-    _refuse_taken(home, node)
-    machine = _broken(node)
+    machine = refuse(home, node)
     try:
         _reserve(home, node)
         lacks = _library(home, node)
@@ -124,14 +119,31 @@ def up(home: Path, name: str, platform: str, faults: list[str]) -> tuple[Node, s
     return node, lacks
 
 
+def refuse(home: Path, node: Node) -> Machine:
+    """
+    Say why a node cannot be made; returns its model.
+
+    Raises:
+        UsageError: the name is taken or none, no such platform or fault.
+    """
+    if not _NAME.fullmatch(node.name) or node.folder.parent != home:
+        name = str(node.folder.relative_to(home))
+        raise UsageError(f"no host name: {name!r}; small letters, digits and dashes, at most 42")
+    if node.platform not in PLATFORMS:
+        raise UsageError(f"the lab has no platform {node.platform}; it has {', '.join(PLATFORMS)}")
+    _refuse_taken(home, node)
+    return _broken(node)
+
+
 def _refuse_taken(home: Path, node: Node) -> None:
+    if not node.folder.exists():
+        return
     if any(other.name == node.name for other in nodes(home)):
         raise UsageError(
             f"{node.name} is there already; hwcheck lab down {node.name} takes it away, --name PREFIX gives another "
             "name"
         )
-    if node.folder.exists():
-        raise UsageError(f"{node.folder} is there and no lab node; remove it, or --name PREFIX gives another name")
+    raise UsageError(f"{node.folder} is there and no lab node; remove it, or --name PREFIX gives another name")
 
 
 def _reserve(home: Path, node: Node) -> None:
@@ -145,6 +157,7 @@ def _reserve(home: Path, node: Node) -> None:
         shutil.rmtree(begun.folder)
         _refuse_taken(home, node)  # another lab up was quicker
         raise
+    node.save()  # now with the boot id of its name
 
 
 def _broken(node: Node) -> Machine:
@@ -191,10 +204,27 @@ def _tools(node: Node, machine: Machine, before: Machine | None = None) -> None:
 
 def load(home: Path, name: str) -> Node:
     """
-    Find a node.
+    Find a node that this lab can work with.
 
     Raises:
-        UsageError: there is none of that name, or what is there is none of the lab's.
+        UsageError: there is none of that name, or another version of the lab has made it.
+    """
+    node = named(home, name)
+    try:
+        known = node.platform in PLATFORMS and all(find(fault, node.platform) for fault in node.faults)
+    except UnknownFaultError:
+        known = False
+    if not known:
+        raise UsageError(f"another version of the lab has made {name}: hwcheck lab down {name}, then up again")
+    return node
+
+
+def named(home: Path, name: str) -> Node:
+    """
+    Find a node, whoever has made it.
+
+    Raises:
+        UsageError: there is none of that name.
     """
     for node in nodes(home):
         if node.name == name:
@@ -208,7 +238,7 @@ def nodes(home: Path) -> Iterator[Node]:
     for path in sorted(home.glob(f"[!.]*/{STATE}")):
         try:
             known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if known["format"] == FORMAT and known["platform"] in PLATFORMS:
+            if known["format"] == FORMAT:
                 yield Node(path.parent, known["platform"], list(known["faults"]), int(known["boot"]))
         except (OSError, ValueError, KeyError, TypeError):
             continue
@@ -225,6 +255,19 @@ def down(home: Path, node: Node) -> None:
             home.rmdir()
 
 
+def refuse_faults(node: Node, names: list[str]) -> None:
+    """
+    Say why a node cannot have these faults, before it has the first of them.
+
+    Raises:
+        UsageError: no such fault there, or it is there already.
+    """
+    for name in names:
+        if name in node.faults:
+            raise UsageError(f"{node.name} has {name} already")
+    _broken(Node(node.folder, node.platform, [*node.faults, *names], node.boot))
+
+
 def break_node(node: Node, name: str) -> list[str]:
     """
     Add a fault to a running node; only what the fault changes is written.
@@ -235,8 +278,7 @@ def break_node(node: Node, name: str) -> list[str]:
     Raises:
         UsageError: no such fault there, or it is there already.
     """
-    if name in node.faults:
-        raise UsageError(f"{node.name} has {name} already")
+    refuse_faults(node, [name])
     before = node.machine()
     changed = Node(node.folder, node.platform, [*node.faults, name], node.boot)
     machine = _broken(changed)
