@@ -180,7 +180,7 @@ def imports(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
-            if part_of(path) == "writers" and node.level == 1:
+            if part_of(path) == "writers" and 0 < node.level < len(path.relative_to(PACKAGE).parts):
                 # Ansible packs the writers under another name, where only relative imports find them.
                 module = f"hwcheck.writers.{module}".rstrip(".")
             else:
