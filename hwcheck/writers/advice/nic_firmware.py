@@ -55,6 +55,7 @@ def _flashed(place: Place, name: str, address: str, unknown: list[str]) -> str |
         except WriteError as error:
             why = str(error)
             if "not installed" in why:
+                why = f"neither {' nor '.join(_TOOLS)} is installed"
                 continue
             break
         matched = re.search(r"^FW Version:\s*(\S+)", said, re.MULTILINE)
