@@ -109,8 +109,8 @@ def merge(old: Json, changes: list[Json], commands: list[Json], acts: list[Json]
     """
     Add what a resumed run proposes to what it had.
 
-    Each target keeps its first ``before``. What a change needs is done again with the change; what was asked for by
-    itself (a reboot) is not done twice.
+    Each target keeps its first ``before``, and under ``earlier`` what this run has made of it on the way. What a change
+    needs is done again with the change; what was asked for by itself (a reboot) is not done twice.
     """
     known = {(change["kind"], change["target"], change.get("key", "")): change for change in old["changes"]}
     for change in changes:
@@ -118,6 +118,8 @@ def merge(old: Json, changes: list[Json], commands: list[Json], acts: list[Json]
         if mine is None:
             old["changes"].append(change)
         else:
+            if mine["after"] != change["after"]:
+                mine["earlier"] = [*mine.get("earlier", []), mine["after"]]
             mine["after"], mine["steps"] = change["after"], sorted({*mine["steps"], *change["steps"]})
     for name, fresh in (("commands", commands), ("acts", acts)):
         for one in fresh:

@@ -69,10 +69,10 @@ class OwnedFile:
 
     def render(self, first: str = "") -> str | None:
         """Return the text, keys in order; None when nothing is left."""
-        if not self._blocks and not self._others:
+        others = [line for line in self._others if line != first.strip()]
+        if not self._blocks and not others:
             return None
         body = [line for key in sorted(self._blocks) for line in self._blocks[key]]
-        others = [line for line in self._others if line != first.strip()]
         return HEADER + first + "\n".join([*others, *body]) + "\n"
 
 

@@ -101,9 +101,10 @@ def _prepared(place: Place, request: Json, run: str, old: Json | None) -> Json:
     if not proposed.changes and not pending:
         lease.release(place, run)
         return {"results": proposed.results, "journal": journal, "pending": False}
-    if proposed.disturbs or pending:
+    disturbs = proposed.disturbs or any(one.get("disturbs", "nothing") != "nothing" for one in pending)
+    if disturbs:
         _demand_idle(place, request)
-    journal.update(results=proposed.results, state="prepared")
+    journal.update(results=proposed.results, state="prepared", disturbs=disturbs or journal.get("disturbs", False))
     journals.save(place, journal)
     return {"results": proposed.results, "journal": journal, "pending": True}
 
@@ -178,7 +179,7 @@ def undo(place: Place, request: Json) -> Json:
         if journal is None:
             # The run changed nothing here, and must not begin to: an orphan of its controller may be on its way.
             journal = journals.new(run, place)
-        if any(one.get("disturbs", "nothing") != "nothing" for one in journal["acts"]):
+        if journal.get("disturbs") or any(one.get("disturbs", "nothing") != "nothing" for one in journal["acts"]):
             _demand_idle(place, request)
         lease.take(place, run, str(request.get("holder") or "?")[:200])
         journal["state"] = "undoing"
