@@ -104,6 +104,18 @@ def test_a_role_is_one_call(role: Path) -> None:
 
 
 @each_role
+def test_keys_are_those_of_the_mechanism(role: Path) -> None:
+    """Where a mechanism has few keys, a role names no other."""
+    for call in calls(role, "hwcheck_apply"):
+        for setting in call["settings"]:
+            mechanism = MECHANISMS[setting["mechanism"]]
+            values = setting.get("values")
+            if mechanism.of_subject:
+                assert set(values) <= set(mechanism.key.split(", ")), setting["id"]
+                assert "subjects" in setting, setting["id"]
+
+
+@each_role
 def test_no_value_lives_in_a_role(role: Path) -> None:
     """Every value is the caller's variable, or the only word that its mechanism knows."""
     for call in calls(role, "hwcheck_apply"):
