@@ -15,17 +15,23 @@ from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 
+from hwcheck.lab import smi, tree_rdma
 from hwcheck.lab.actor.manager import Manager
 from hwcheck.lab.actor.place import LIVE
 from hwcheck.lab.actor.place import Node as Place
 from hwcheck.lab.actor.unit_file import on_disk
+from hwcheck.lab.devices import Nic
 from hwcheck.lab.machine import Machine
 from hwcheck.lab.platforms import build
+from hwcheck.lab.render import File, Planter
+from hwcheck.lab.tree_kernel import PARAMETERS
 
 FOLDER = "actor"
 _MAIN = "import sys\n\nfrom actor.main import main\n\nsys.exit(main(sys.argv[1:]))\n"
 _COMPILE = "import compileall, sys\ncompileall.compile_dir(sys.argv[1], quiet=2, invalidation_mode={})"
 _UNCHECKED = "__import__('py_compile').PycInvalidationMode.UNCHECKED_HASH"
+_LOADABLE = ("mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "ib_umad", "gdrdrv", "nouveau")
+_BUILT_IN = ("nvme", "tcp_cubic")
 Files = dict[str, str]
 """Name below the live folder → text."""
 
@@ -73,8 +79,13 @@ def files(machine: Machine) -> Files:
     found = {
         "lab": _rows(
             python=sys.executable, path=os.pathsep.join(sys.path),
+            arch=machine.arch, params=PARAMETERS.replace("\n", "\\n"),
             **{key: machine.versions.get(key, "") for key in ("fabric-manager", "imex")},
         ),
+        "modules": _rows(**dict.fromkeys(_LOADABLE, "file"), **dict.fromkeys(_BUILT_IN, "builtin")),
+        "parameters": _rows(nvidia=" ".join(f"NVreg_{row.partition(':')[0]}" for row in PARAMETERS.splitlines())),
+        "smi.xml": smi.query_xml(machine), "qos": _rows(**_qos(machine)),
+        **{f"dcb/{nic.netdev}": f"dscp={_dscp(nic)}\n" for nic in machine.nics},
         "chrony": _rows(
             leap=machine.clock.leap, offset=f"{machine.clock.offset:.9f}", stratum=machine.clock.stratum,
             reference=machine.clock.reference, first=machine.clock.servers[0], servers=" ".join(machine.clock.servers),
@@ -90,6 +101,22 @@ def files(machine: Machine) -> Files:
             ActiveState=service.active, SubState=service.sub, MainPID=service.pid, NRestarts=service.restarts,
             ExecMainStatus=0, Result=service.result,
         )  # fmt: skip
+    return found
+
+
+def _dscp(nic: Nic) -> str:
+    """Return the DSCP map of an adapter; none where it takes the priority from the VLAN tag."""
+    return f"{nic.traffic_class >> 2}:3 48:6" if nic.trust == "dscp" else ""
+
+
+def _qos(machine: Machine) -> dict[str, str]:
+    """Return what a load of the adapters' driver sets: path → value with ``|`` for the end of a line; and the maps."""
+    found = {nic.netdev: _dscp(nic) for nic in machine.nics}
+    tree = Planter()
+    tree_rdma.plant(machine, tree)
+    for path, entry in tree.tree.items():
+        if isinstance(entry, File) and any(part in path for part in ("/qos/", "/ecn/", "/tc/", "/rdma_cm/")):
+            found[path] = entry.content.decode().rstrip("\n").replace("\n", "|")
     return found
 
 

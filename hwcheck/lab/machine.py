@@ -155,6 +155,7 @@ class Machine:
         packages: package → version.
         files: path → text of more files.
         versions: of tools: ``fabric-manager``, ``imex``.
+        os: ``ubuntu`` or ``rhel``.
     """
 
     name: str
@@ -186,6 +187,8 @@ class Machine:
     limits: dict[str, str] = field(default_factory=dict)
     unit_drop_ins: dict[str, str] = field(default_factory=dict)
     corrupted: int = 0
+    os: str = "ubuntu"
+    huge_pages: int = 0
     transparent_pages: str = "always [madvise] never"
     nvml_faults: dict[str, str] = field(default_factory=dict)
     slow_tools: set[str] = field(default_factory=set)

@@ -314,7 +314,7 @@ def reboot(node: Node, *, user_space: bool = True) -> list[str]:
     cured = [name for name in node.faults if name not in stay]
     node.faults, node.boot = stay, node.boot + 1
     machine = node.machine()
-    persistent.apply(machine, node.root)
+    persistent.apply(machine, node.folder)
     tree.clear_volatile(node.root)
     tree.write(node.root, tree.volatile(tree.render(machine)))
     _tools(node, machine)

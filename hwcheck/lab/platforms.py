@@ -24,6 +24,7 @@ LINKS = 18
 PERSISTENCED = "/usr/bin/nvidia-persistenced --user nvidia-persistenced"
 _UPTIME = 432_000
 _DRIVER_MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm")
+_MODULE_FILES = ("nvidia", "nvidia-uvm", "nvidia-modeset", "nvidia-drm", "nvidia-peermem")
 _KERNEL_MODULES = ("mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "ib_umad", "nvme")
 _SYSCTLS = {
     "kernel.numa_balancing": "0", "vm.max_map_count": "1048576", "vm.min_free_kbytes": "135168",
@@ -113,11 +114,13 @@ def boot_up(machine: Machine) -> None:
     """Let the kernel's arguments, and the module files on disk, take effect, as at a boot."""
     kernel = machine.kernel
     words = kernel.arguments.split()
-    policy = next((word.partition("=")[2] for word in words if word.startswith("pcie_aspm.policy=")), "default")
+    is_free = not kernel.firmware_keeps_aspm and "pcie_aspm=off" not in words
+    wanted = next((word.partition("=")[2] for word in words if word.startswith("pcie_aspm.policy=")), "default")
+    policy = wanted if is_free else "default"
     kernel.aspm_policy = kernel.aspm_policy.replace("[", "").replace("]", "").replace(policy, f"[{policy}]", 1)
     passthrough = "iommu=pt" in words or "iommu.passthrough=1" in words
     for function in machine.functions.values():
-        if policy == "performance" and not kernel.firmware_keeps_aspm:
+        if policy == "performance":
             function.aspm = 0
         if function.group_type:
             function.group_type = "identity" if passthrough else "DMA-FQ"
@@ -197,7 +200,7 @@ def _kernel(told: dict[str, Any], boot: int) -> Kernel:
         dict(_SYSCTLS),
         dict(_DROP_INS),
         versions,
-        dict.fromkeys(("nvidia", "nvidia-uvm"), driver),
+        dict.fromkeys(_MODULE_FILES, driver),
         log,
     )
 

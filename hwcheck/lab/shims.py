@@ -7,7 +7,6 @@ is asked. What no source spawns is here only where people type it on a node: dme
 
 from __future__ import annotations
 
-from hwcheck.lab import smi
 from hwcheck.lab.actor.main import TOOLS
 from hwcheck.lab.live import tool
 from hwcheck.lab.machine import Machine
@@ -15,6 +14,8 @@ from hwcheck.lab.machine import Machine
 HANG = "#!/bin/sh\nexec sleep 86400\n"
 _MARK = "HWCHECK_LAB_TEXT"
 _INTERNAL = ("boot",)
+_ONLY_DEBIAN = ("update-grub", "grub-mkconfig", "grub-reboot", "grub-set-default", "grub-editenv")
+_ONLY_RHEL = ("grubby", "grub2-reboot", "grub2-set-default", "grub2-editenv")
 
 
 def script(text: str, arguments: str = "", status: int = 0, other: str = "") -> str:
@@ -35,12 +36,10 @@ def script(text: str, arguments: str = "", status: int = 0, other: str = "") -> 
 def shims(machine: Machine) -> dict[str, str]:
     """Return the scripts: name → text."""
     found = {
-        "nvidia-smi": _smi(machine),
         "pmc": script(_pmc(machine)),
         "dmesg": script("\n".join(f"[{at:12.6f}] {text}" for at, text in machine.kernel.log)),
         "uname": f'#!/bin/sh\n[ "$*" != -r ] || exec echo {machine.kernel.release}\nexec /usr/bin/uname "$@"\n',
         "hostname": script(machine.name),
-        "dcb": _dcb(machine),
         "lspci": script("\n".join(f"{at} Class {f.kind[:4]}: {f.ids}" for at, f in machine.functions.items())),
         "ibstat": script(_ibstat(machine)),
         "ibdev2netdev": script("\n".join(
@@ -52,29 +51,9 @@ def shims(machine: Machine) -> dict[str, str]:
     if machine.imex is not None:
         found["nvidia-imex"] = script(f"IMEX version is: {machine.versions['imex']}")
         found["nvidia-imex-ctl"] = script(_imex(machine))
-    found |= {name: tool(name) for name in TOOLS if name not in _INTERNAL}
+    absent = _ONLY_DEBIAN if machine.os == "rhel" else _ONLY_RHEL
+    found |= {name: tool(name) for name in TOOLS if name not in (*_INTERNAL, *absent)}
     return found | dict.fromkeys(machine.slow_tools, HANG)
-
-
-_WORDS = {
-    "NVML_ERROR_DRIVER_NOT_LOADED": (9, (
-        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
-        "NVIDIA driver is installed and running."
-    )),
-    "NVML_ERROR_LIB_RM_VERSION_MISMATCH": (18, "Failed to initialize NVML: Driver/library version mismatch"),
-}  # fmt: skip
-"""What nvidia-smi says when NVML does not start, with its exit status."""
-
-
-def _smi(machine: Machine) -> str:
-    status, text = _WORDS.get(machine.nvml_faults.get("faults/nvmlInit_v2", ""), (0, ""))
-    lost = next((gpu for gpu in machine.gpus if f"gpu{gpu.index}/lost" in machine.nvml_faults), None)
-    if lost is not None:
-        status = 15
-        text = f"Unable to determine the device handle for GPU{lost.index}: {lost.bus_id}: "
-        text += "GPU is lost.  Reboot the system to recover this GPU"
-    text = text or smi.query_xml(machine)
-    return script(text, '"-q -x" | "-x -q"', status, other="the lab's nvidia-smi knows -q -x only")
 
 
 def _pmc(machine: Machine) -> str:
@@ -90,21 +69,6 @@ def _pmc(machine: Machine) -> str:
         f"\t\tstepsRemoved               1\n\t\toffsetFromMaster           {clock.ptp_offset}.0\n"
         f"\t\tmeanPathDelay              410.0\nsending: GET PORT_DATA_SET\n"
         f"\t{port}-1 seq 2 RESPONSE MANAGEMENT PORT_DATA_SET\n\t\tportState               {clock.ptp_state}"
-    )
-
-
-def _dcb(machine: Machine) -> str:
-    cases = []
-    for nic in machine.nics:
-        flags = " ".join(f"{priority}:{'on' if priority in nic.pfc else 'off'}" for priority in range(8))
-        pfc = f"pfc-cap 8 macsec-bypass off delay 0 \nprio-pfc {flags} "
-        app = f"dscp-prio {nic.traffic_class >> 2}:3 48:6 " if nic.trust == "dscp" else "ethtype-prio 0:0 "
-        for what, text in ((f"pfc show dev {nic.netdev}", pfc), (f"-N app show dev {nic.netdev}", app)):
-            cases.append(f"'{what}') cat <<'{_MARK}'\n{text}\n{_MARK}\n;;\n")
-    return (
-        '#!/bin/sh\ncase "$*" in\n'
-        + "".join(cases)
-        + "*) echo 'Attribute read: Operation not supported' >&2; exit 1 ;;\nesac\n"
     )
 
 

@@ -146,13 +146,18 @@ def _memory(machine: Machine, files: Planter) -> None:
     files.put("/sys/kernel/mm/transparent_hugepage/enabled", machine.transparent_pages)
     files.put("/sys/kernel/mm/transparent_hugepage/defrag", "always defer defer+madvise [madvise] never")
     for leaf in ("nr_hugepages", "free_hugepages"):
-        files.put(f"/sys/kernel/mm/hugepages/hugepages-2048kB/{leaf}", 0)
+        files.put(f"/sys/kernel/mm/hugepages/hugepages-2048kB/{leaf}", machine.huge_pages)
 
 
 def _storage(machine: Machine, files: Planter) -> None:
-    for drive in machine.drives:
+    for number, drive in enumerate(machine.drives):
         above = machine.path_of(drive.address)
         here = f"/sys/{above}/nvme/{drive.name}"
+        for queue in range(2):  # interrupts of queues are the kernel's own: nobody moves them
+            irq = 100 + 2 * number + queue
+            files.put(f"/sys/{above}/msi_irqs/{irq}", "msix")
+            files.put(f"/proc/irq/{irq}/smp_affinity_list", queue)
+            files.link(f"/proc/irq/{irq}/effective_affinity_list", "smp_affinity_list")
         files.link(f"/sys/class/nvme/{drive.name}", f"../../{above}/nvme/{drive.name}")
         for leaf, value in (
             ("model", "SAMSUNG MZQL23T8HCLS-00A07"), ("serial", f"S64H{machine.boot_id[:0]}LAB0001"),

@@ -11,6 +11,8 @@ from hwcheck.lab.render import Link, Planter
 
 _SIZES = {"nvidia": 14_000_000, "mlx5_core": 2_600_000}
 _UNLIMITED = 2**64 - 1
+PARAMETERS = 'EnableStreamMemOPs: 1\nGrdmaPciTopoCheckOverride: 0\nEnableGpuFirmware: 18\nRegistryDwords: ""\n'
+"""Of NVIDIA's module, as the lab's nodes load it."""
 
 
 def plant(machine: Machine, files: Planter) -> None:
@@ -64,7 +66,7 @@ def _modules(machine: Machine, files: Planter) -> None:
         f"NVRM version: NVIDIA UNIX Open Kernel Module for {machine.arch}  {loaded}  Release Build  (lab@lab)\n"
         "GCC version:  gcc version 13.3.0 (Ubuntu 13.3.0-6ubuntu2~24.04)\n",
     )
-    files.put("/proc/driver/nvidia/params", 'EnableStreamMemOPs: 1\nGrdmaPciTopoCheckOverride: 0\nRegistryDwords: ""\n')
+    files.put("/proc/driver/nvidia/params", PARAMETERS)
 
 
 def _module_files(machine: Machine, files: Planter) -> None:

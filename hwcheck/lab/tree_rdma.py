@@ -51,8 +51,8 @@ def _device(machine: Machine, nic: Nic, files: Planter) -> None:
             files.put(f"/sys/kernel/config/rdma_cm/{nic.name}/{port}/default_roce_mode", "RoCE v2")
     for irq, cpu in nic.irqs.items():
         files.put(f"/sys/{above}/msi_irqs/{irq}", "msix")
-        files.put(f"/proc/irq/{irq}/effective_affinity_list", cpu)
         files.put(f"/proc/irq/{irq}/smp_affinity_list", cpu)
+        files.link(f"/proc/irq/{irq}/effective_affinity_list", "smp_affinity_list")
 
 
 def _guid(number: int) -> str:
@@ -108,6 +108,8 @@ def _netdev(machine: Machine, nic: Nic, files: Planter) -> None:
     files.put(f"{here}/duplex", "full" if nic.up else "unknown")
     files.put(f"{here}/qos/trust", nic.trust)
     files.put(f"{here}/qos/pfc", "\n".join(f"{priority} {int(priority in nic.pfc)}" for priority in range(PRIORITIES)))
+    files.put(f"{here}/ecn/roce_np/cnp_dscp", 48)
+    files.put(f"{here}/ecn/roce_np/cnp_802p_prio", 6)
     for end in ("np", "rp"):
         for priority in range(PRIORITIES):
             files.put(f"{here}/ecn/roce_{end}/enable/{priority}", int(priority in nic.ecn))

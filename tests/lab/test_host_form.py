@@ -165,7 +165,8 @@ def test_a_node_reboots_itself(tmp_path: Path) -> None:
     lab = HostLab(tmp_path)
     try:
         assert lab.up(["one"]) == {}
-        unit = '[Service]\\nType=oneshot\\nExecStart=/bin/sh -c "cp %s /etc/ran"\\n[Install]\\nWantedBy=multi-user.target\\n'
+        unit = '[Service]\\nType=oneshot\\nExecStart=/bin/sh -c "cp %s /etc/ran"\\n'
+        unit += "[Install]\\nWantedBy=multi-user.target\\n"
         before = login(lab, "one", (
             f"printf '{unit}' /proc/sys/kernel/random/boot_id > /etc/systemd/system/x.service; systemctl enable x;"
             "printf '[Service]\\nLimitMEMLOCK=1M\\n' > /etc/systemd/system/slurmd.service.d/90-hwcheck.conf;"

@@ -136,7 +136,7 @@ def test_tools_print_what_the_files_say(tmp_path: Path) -> None:
     assert "ibs3 (Down)" in run("ibdev2netdev").stdout
     assert re.search(r"Id=slurmd.service\nLoadState=loaded\nActiveState=failed", run("systemctl", "show").stdout)
     assert (node.root / "sys/class/infiniband/mlx5_3/ports/1/state").read_text(encoding="ascii") == "1: DOWN\n"
-    refused = run("nvidia-smi", "-lgc", "1200")
+    refused = run("nvidia-smi", "-ac", "3201,1200")
     assert refused.returncode == 2
     assert "-q -x" in refused.stderr
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import process
+from . import modules, process, settings, udev
 from .manager import Manager
 from .place import Node, ToolError
 
@@ -20,11 +20,16 @@ def run(node: Node, _tool: str, _words: list[str]) -> int:
 def boot(node: Node) -> None:
     """Apply what the node's files say, and start what is enabled."""
     with node.locked():
-        units(node)
+        units_forgotten(node)
+        modules.at_boot(node)
+        settings.sysctls(node)
+        wants = udev.apply(node, "add", udev.devices(node), starts=False)
+        settings.tmpfiles(node)
+        units(node, wants)
 
 
-def units(node: Node) -> None:
-    """Start the enabled units: the lab's daemons in their order, then all others in the order of their After=."""
+def units_forgotten(node: Node) -> None:
+    """Let nothing run yet: systemd has read no unit, and the GPUs are as their driver found them."""
     for name in node.live_names("loaded"):
         node.forget(f"loaded/{name}")
     manager = Manager(node)
@@ -36,7 +41,18 @@ def units(node: Node) -> None:
         if node.live(f"daemons/{_MANAGER}"):
             for key, value in _FABRIC.items():
                 node.set_nvml(f"gpu{gpu}/{key}", value)
-    wanted = enabled(node)
+
+
+def units(node: Node, wants: list[str]) -> None:
+    """
+    Start the enabled units: the lab's daemons in their order, then all others in the order of their After=.
+
+    Args:
+        node: of them.
+        wants: units that rules of udev want beside.
+    """
+    manager = Manager(node)
+    wanted = [*enabled(node), *wants]
     for name in [name for name in node.live_names("daemons") if name in wanted] + _in_order(manager, wanted):
         try:
             manager.start(name)

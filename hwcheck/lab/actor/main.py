@@ -9,8 +9,12 @@ import sys
 from .place import Node, ToolError
 
 TOOLS = {
-    "systemctl": "systemctl", "reboot": "power", "shutdown": "power", "boot": "boot",
-    "chronyc": "clock",
+    "systemctl": "systemctl", "reboot": "power", "shutdown": "power", "boot": "boot", "chronyc": "clock",
+    "nvidia-smi": "smi", "setpci": "pci", "udevadm": "udev", "dcb": "qos",
+    **dict.fromkeys(("modprobe", "rmmod", "modinfo", "lsmod"), "modules"),
+    **dict.fromkeys(("sysctl", "systemd-sysctl", "systemd-tmpfiles"), "settings"),
+    **dict.fromkeys(("grub-mkconfig", "grub-reboot", "grub-set-default", "grub-editenv", "update-grub"), "loader"),
+    **dict.fromkeys(("grubby", "grub2-reboot", "grub2-set-default", "grub2-editenv"), "loader"),
 }  # fmt: skip
 """Tool → the module that has its ``run(node, tool, words)``, which returns the exit status."""
 
