@@ -2,7 +2,8 @@
 Mechanisms: the ways a value lives on a node, by name.
 
 A profile names a mechanism and a key; the writer of that mechanism (:mod:`hwcheck.writers`, on the node) knows how to
-read, set, keep and undo it. This table is all that the core knows of them.
+read, set, keep and undo it. This table is all that the core knows of them. The value ``absent`` retires a key: the line
+that hwcheck keeps for the next boot goes, the running value stays.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _ALL = (
     Mechanism("module_option", "module and parameter: nvidia NVreg_EnableGpuFirmware", "text", "persist"),
     Mechanism("module_load", "module: nvidia_peermem", "loaded", "volatile"),
     Mechanism("unit_property", "unit and property: slurmd.service LimitMEMLOCK", "text", "persist"),
-    Mechanism("unit", "unit: chrony.service", "running or enabled", "volatile"),
+    Mechanism("unit", "unit: chrony.service", "running, enabled, stopped, disabled or masked", "volatile"),
     Mechanism("limits", "domain and item of limits.d: * memlock", "text, soft and hard", "persist"),
     Mechanism(
         "gpu", "persistence, power_limit, graphics_clocks, memory_clocks, application_clocks",
@@ -59,8 +60,8 @@ _ALL = (
         of_subject=True,
     ),
     Mechanism("irq_affinity", "interrupts", "list of CPUs", "volatile", of_subject=True),
-    Mechanism("chrony", "servers, makestep, hwtimestamp", "text", "persist"),
-    Mechanism("package_hold", "package", "held", "persist"),
+    Mechanism("chrony", "servers, or a directive: makestep, hwtimestamp, maxdistance", "text", "persist"),
+    Mechanism("package_hold", "package", "held or free", "persist"),
     Mechanism("udev_rule", "name of a rule", "the rule", "persist"),
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ udev instead, which acts again when a driver is reloaded.
 * Energy performance preference: intel_pstate refuses it (EBUSY) while the governor is performance (cpufreq
   documentation of the kernel); so it is written before that governor and after any other.
 * An offline CPU answers EBUSY: it is read three times, then left out.
+* What TuneD's profile sets otherwise is TuneD's.
 * ASPM policy: refused (EPERM) where the firmware keeps control, drivers/pci/pcie/aspm.c; then ``link/`` is there and
   empty on every device, or the FADT (offset 109, bit 4) says so. Whether links are off all the same, the check says.
 """
@@ -22,7 +23,7 @@ import os
 import re
 import time
 
-from . import tmpfiles, udev
+from . import tmpfiles, tuned, udev
 from .change import file_change, value_change
 from .forms import FORMS
 from .mechanism import Command, Facets, Mechanism, Proposal, mechanism, unsupported
@@ -70,6 +71,12 @@ class Attribute(Mechanism):
         refused = _aspm_refusal(place) if step.key == _ASPM and running != wanted else ""
         if over and told != wanted:
             refused = f"{over} writes {told} to {step.key} at boot instead of ours; its owner must change it"
+        theirs = tuned.attribute(place, step.key)
+        if theirs is not None and not tuned.allows(theirs, step.value):
+            name = tuned.profile(place)
+            refused = (
+                f"TuneD's profile {name} sets {step.key} to {theirs} at boot; change the profile, or disable TuneD"
+            )
         return Facets(wanted, running, told, None, refused)
 
     def propose(self, place: Place, steps: list[Step]) -> Proposal:

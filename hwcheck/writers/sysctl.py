@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+from . import tuned
 from .change import file_change, value_change
 from .forms import numbers
 from .mechanism import Facets, Mechanism, Proposal, mechanism, unsupported
@@ -55,6 +56,11 @@ class Sysctl(Mechanism):
         refused = ""
         if owner and following != wanted:
             refused = f"{owner} sets {key} to {following} after {FILE}; its owner must change it, or leave it out"
+        theirs = tuned.parameter(place, key)
+        if theirs is not None and not tuned.allows(theirs, wanted):
+            refused = (
+                f"TuneD's profile {tuned.profile(place)} sets {key} to {theirs} after sysctl.d; change the profile"
+            )
         return Facets(wanted, running, following, _effective(place, key, running), refused)
 
     def propose(self, place: Place, steps: list[Step]) -> Proposal:

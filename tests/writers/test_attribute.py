@@ -218,3 +218,31 @@ def test_two_values_for_one_file_are_refused_to_the_second(node: Node) -> None:
     done = node.apply(step(GOVERNOR, "performance"), step(f"{CPU}/cpu0/cpufreq/scaling_governor", "schedutil"))
     assert [one["status"] for one in done["results"]] == ["changed", "refused"]
     assert "in the same run" in done["results"][1]["why"]
+
+
+TUNED = "/usr/lib/tuned/{}/tuned.conf"
+
+
+@pytest.mark.parametrize(
+    ("profile", "key", "value", "taken"),
+    [
+        ("[cpu]\ngovernor=powersave|ondemand\n", GOVERNOR, "performance", False),
+        ("[cpu]\ngovernor=performance\n", GOVERNOR, "performance", True),
+        ("[main]\ninclude=base\n", THP, "never", False),
+        ("[main]\ninclude=base\n[vm]\ntransparent_hugepages=never\n", THP, "never", True),
+        ("[mine]\ntype=sysfs\n/sys/kernel/mm/*/enabled=always\n", THP, "never", False),
+        ("[main]\ninclude=test\n", THP, "never", True),
+    ],
+)
+def test_what_tuned_sets_otherwise_is_tuneds(node: Node, profile: str, key: str, value: str, *, taken: bool) -> None:
+    """The profile is named; one of a TuneD that does not start says nothing."""
+    cpus(node, ["schedutil"])
+    node.put(THP, "[always] madvise never\n")
+    node.put(TUNED.format("test"), profile)
+    node.put(TUNED.format("base"), "[vm]\n# x\ntransparent_hugepages=always\n")
+    node.put("/etc/tuned/active_profile", "test\n")
+    assert node.stage("check", step(key, value))["results"][0]["status"] == "would change"
+    node.put("/etc/systemd/system/multi-user.target.wants/tuned.service", "")
+    told = status(node.stage("check", step(key, value)))[0]
+    assert (told[0] == "would change") is taken
+    assert taken or "TuneD's profile test sets" in told[1]

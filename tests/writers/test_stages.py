@@ -331,6 +331,18 @@ def test_a_key_is_retired_and_its_running_value_stays(node: Node) -> None:
     assert node.text(sysctl.FILE) is None
 
 
+def test_tuned_owns_a_parameter_where_it_has_the_last_word(node: Node) -> None:
+    """With TuneD's default sysctl.d comes after the profile, and ours counts."""
+    node.put("/etc/tuned/active_profile", "site\n")
+    node.put("/etc/tuned/site/tuned.conf", "[sysctl]\nvm.swappiness=30\nvm.max_map_count=>100000\n")
+    node.put("/etc/systemd/system/multi-user.target.wants/tuned.service", "")
+    assert [one["status"] for one in node.stage("check", *TWO)["results"]] == ["would change"] * 2
+    node.put("/etc/tuned/tuned-main.conf", "reapply_sysctl = 0\n")
+    told = node.stage("check", *TWO)["results"]
+    assert [one["status"] for one in told] == ["refused", "would change"]
+    assert "TuneD's profile site sets vm.swappiness to 30" in told[0]["why"]
+
+
 def test_a_property_is_retired_with_its_folder(node: Node) -> None:
     """Units are read again."""
     node.put(UNIT, "[Service]\n")
