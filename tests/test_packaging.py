@@ -62,7 +62,7 @@ def files_below(folder: Path) -> set[str]:
     """Return the paths of all files of a folder, those that a link leads to included."""
     found: set[str] = set()
     for where, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if name != "__pycache__"]
+        folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]  # caches of tools
         found.update(str((Path(where) / name).relative_to(folder)) for name in names)
     return found
 
