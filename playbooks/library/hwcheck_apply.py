@@ -19,8 +19,8 @@ options:
       - What to bring about. Keys I(mechanism), I(key) and I(value) are needed; I(subject) names the device, I(id) the
         check or purpose, I(restart) the unit that must be restarted for it to count, I(disturbs) what that disturbs
         (V(nothing), V(gpu), V(board), V(network), V(node)), I(seen) what the plan saw.
-      - Values are text; quote words such as V(on) and V(off), which YAML takes for booleans. With V(absent) what hwcheck
-        keeps of a key for the next boot goes, and nothing else; what runs stays.
+      - Values are text; quote words such as V(on) and V(off), which YAML takes for booleans. With V(absent), what
+        hwcheck keeps of a key for the next boot goes, and nothing else; what runs stays.
       - An entry can stand for several. I(subjects) is a list that C({subject}) in I(key) and I(restart) stands for;
         I(values), in place of I(key) and I(value), maps keys to values, and one that is null or empty there is left
         alone.
