@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     attribute,
     chrony,
+    gpu,
     kernel_argument,
     limits,
     module_load,
@@ -19,6 +20,7 @@ from . import (
 ALL = (
     attribute,
     chrony,
+    gpu,
     kernel_argument,
     limits,
     module_load,
