@@ -40,7 +40,7 @@ def profile_is_known(given: Given) -> Answer:
 @relation(
     "platform.gpus",
     needs=("evidence.collected", "platform.identity"),
-    uses=("gpu.attached_count", "driver.no_devices", "driver.unreachable"),
+    uses=("gpu.attached_count", "driver.no_devices", "driver.unreachable", "evidence.boot_id", "evidence.taken"),
     urgency=Urgency.NOTE,
     remedy=Remedy("hands", "If this is a GPU node: lspci -d 10de: tells whether the bus shows GPUs, dmesg why not."),
 )
@@ -55,13 +55,16 @@ def gpus_were_seen(given: Given) -> Answer | None:
 
     How to fix: see whether the bus shows GPUs, and the kernel log why not; or leave the node out: it is none.
 
-    Applies to: live nodes and collected evidence. A posted text need not speak of GPUs.
+    Applies to: live nodes and collected evidence. A posted text need not speak of GPUs; an image, which has no boot,
+    cannot.
 
     Source: by design of this tool: could not tell is never fine.
     """
     identity = given["platform.identity"]
     if not given["evidence.collected"] or given.maybe("gpu.attached_count"):
         return None
+    if given.maybe("evidence.taken") is not None and given.maybe("evidence.boot_id") is None:
+        return None  # an image
     if identity["models"] or identity["confidence"] != "none":
         return None  # named by a tool, or recognised by the ids that the bus shows
     if given.maybe("driver.no_devices") or given.maybe("driver.unreachable"):
@@ -180,6 +183,7 @@ def all_attached_gpus_listed(given: Given) -> Answer:
 @relation(
     "gpu.count",
     needs=("gpu.attached_count", Some("gpu.virtualization_mode")),
+    uses=("evidence.collected", "platform.virtualization", "platform.container"),
     urgency=Urgency.NOW,
     remedy=Remedy(
         "act",
@@ -195,7 +199,8 @@ def board_is_complete(given: Given) -> Answer:
     What it checks: the number of attached GPUs against the platform's: eight on an HGX board, four in a compute tray.
 
     Why it matters: a GPU that did not come up, or fell off the bus, is missing from every tool that counts what is
-    there. Guests, containers and jobs are given 1, 2 or 4 GPUs on purpose, so these counts say nothing.
+    there. Guests, containers and jobs are given 1, 2 or 4 GPUs on purpose, so these counts say nothing of them. Where
+    hwcheck has read a machine itself that is neither guest nor container, half of the GPUs is a warning.
 
     How to fix: find the GPU that lspci shows and the driver does not; reboot, power-cycle, reseat.
 
@@ -208,8 +213,17 @@ def board_is_complete(given: Given) -> Answer:
         return skip(f"{count} GPUs; how many the machine should have is not known for this platform", observed=count)
     if count == whole:
         return ok(f"all {count} GPUs of the board are attached", observed=count, expected=whole)
+    if count in _SHARES[1:] and count < whole and _is_machine(given):
+        text = f"{count} GPUs are attached, the board carries {whole}: the others are gone, or a job was given a part"
+        return warn(text, observed=count, expected=whole)
     if count in _SHARES and count < whole:
         return skip(f"{count} of {whole} GPUs: a guest, container or job may be given a part", observed=count)
     text = f"{count} GPUs are attached, the board carries {whole}"
     bare = set(given["gpu.virtualization_mode"].values()) == {_BARE_METAL}
     return (fail if bare else warn)(text, observed=count, expected=whole)
+
+
+def _is_machine(given: Given) -> bool:
+    """Tell whether hwcheck has read this machine itself, and it is neither guest nor container."""
+    bare = given.maybe("platform.virtualization") == "none" and not given.maybe("platform.container")
+    return bare and bool(given.maybe("evidence.collected"))

@@ -223,6 +223,7 @@ def clocks_are_explained(given: Given) -> Answer | None:
 @relation(
     "clocks.lock",
     needs=("gpu.clocks.reason.idle", "gpu.clocks.sm", "gpu.clocks.max_sm", "evidence.collected"),
+    uses=("gpu.processes", "gpu.persistence_mode"),
     urgency=Urgency.MAINTENANCE,
     remedy=_UNLOCK,
 )
@@ -235,11 +236,13 @@ def no_lock_was_left(given: Given) -> Answer:
 
     Why it matters: a lock that a benchmark left behind holds every job to its clock: 1200 of 1980 MHz cost 39 %.
 
-    How to fix: release it. Where the site locks clocks on purpose it sets the bound to 100.
+    How to fix: look again, then release it. Where the site locks clocks on purpose it sets the bound to 100.
 
-    Applies to: nodes that were read whole and idle, persistence mode on. Posted text may be from just after a job.
+    Applies to: nodes that were read whole and idle, persistence mode on, no process on the GPU. Posted text may be from
+    just after a job; without persistence mode a lock goes with its last user; a process keeps clocks up while it waits.
 
-    Source: nvml.h (no getter of locked clocks); nvidia-smi -q of idle H100, H200 (345 MHz), B200 and GB200 (120 MHz).
+    Source: nvml.h (no getter of locked clocks); nvidia-smi -q of idle H100, H200 (345 MHz), B200, GB200 (120 MHz), and
+    of H100 and H200 with a waiting process (1980 MHz).
     """
     if not given["evidence.collected"]:
         return skip("text that was posted may be from the moment after a job")
@@ -250,5 +253,10 @@ def no_lock_was_left(given: Given) -> Answer:
         return skip(f"idle at {clock} MHz; no bound is known")
     text = f"idle at {clock} of {most} MHz"
     if 100 * clock > share * most:
-        return warn(f"{text}: its clocks are locked", observed=clock, expected=f"at most {share} %")
+        if given.maybe("gpu.processes"):
+            return skip(f"{text}: a process on the GPU may keep them up", observed=clock)
+        if given.maybe("gpu.persistence_mode") is False:
+            return skip(f"{text}: just started, since persistence mode is off; no lock lasts there", observed=clock)
+        text += ": its clocks are locked, or a job ended this moment"
+        return warn(text, observed=clock, expected=f"at most {share} %")
     return ok(text, observed=clock)

@@ -107,3 +107,31 @@ def test_seven_of_eight_is_a_fault_and_one_of_eight_is_a_job(
     gpus = [{"gpu.virtualization_mode": mode}] * attached
     (finding,) = _judged(_node({"gpu.attached_count": attached}, gpus), "gpu.count", platform)
     assert finding.status == status
+
+
+@pytest.mark.parametrize(
+    ("changes", "attached", "status"),
+    [
+        ({}, 4, "warn"),
+        ({}, 2, "warn"),
+        ({}, 1, "skip"),
+        ({"platform.container": True}, 4, "skip"),
+        ({"platform.virtualization": "kvm"}, 4, "skip"),
+        ({"evidence.collected": False}, 4, "skip"),
+    ],
+)
+def test_half_a_board_is_told_where_nobody_hands_out_parts(changes: dict[str, Any], attached: int, status: str) -> None:
+    """A machine that was read itself, and lost half of its GPUs, is not taken for a guest."""
+    machine = {"evidence.collected": True, "platform.virtualization": "none", "platform.container": False}
+    snapshot = _node({**machine, **changes, "gpu.attached_count": attached}, [{"gpu.virtualization_mode": "None"}])
+    (finding,) = _judged(snapshot, "gpu.count", "hgx-h200")
+    assert finding.status == status
+
+
+@pytest.mark.parametrize(("boot", "statuses"), [({"evidence.boot_id": "b"}, ["unknown"]), ({}, [])])
+def test_an_image_need_not_show_gpus(boot: dict[str, Any], statuses: list[str]) -> None:
+    """It has no boot and no bus; a node that runs and shows none stays unknown."""
+    record = _identity(platform="base", confidence="none", basis="nothing", models=())
+    snapshot = _node({**record, "evidence.collected": True, "evidence.taken": 1.0, **boot})
+    told = [finding.status for finding in _judged(snapshot, "platform.gpus")]
+    assert [status for status in told if status != "skip"] == statuses
