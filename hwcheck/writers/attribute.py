@@ -93,6 +93,11 @@ class Attribute(Mechanism):
             changes += _in_order(_writes(place, steps))
         return Proposal(changes, ruled.commands)
 
+    def retire(self, place: Place, steps: list[Step]) -> Proposal:
+        """Propose that neither file holds these; udev reads its own only when that has changed."""
+        changes, commands = super().retire(place, steps)
+        return Proposal(changes, commands if any(change["target"] == udev.FILE for change in changes) else [])
+
 
 def readings(place: Place, key: str) -> dict[str, str]:
     """

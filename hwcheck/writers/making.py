@@ -50,7 +50,7 @@ class Maker:
         wrong = {**self.failed, **self.refused}
         left = take_back(self._place, self._journal, steps, set(wrong)) if wrong else []
         for number, why in wrong.items():
-            status = "refused" if number in self.refused else "failed"
+            status = "refused" if number in self.refused and not left else "failed"
             self._journal["results"][number].update(status=status, why="; ".join([why, *left]))
         acts.carry_out(self._place, self._journal, lambda one: one["do"] == "reboot" and not self.failed)
 

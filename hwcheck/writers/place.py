@@ -214,7 +214,7 @@ class Place:
         except subprocess.TimeoutExpired:
             raise WriteError(f"{' '.join(words)} took more than {seconds:g} s") from None
         if done.returncode:
-            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-300:]
+            said = " ".join((done.stderr or done.stdout).decode("utf-8", "replace").split())[-300:]
             raise WriteError(f"{' '.join(words)} ended with {done.returncode}: {said}")
         return done.stdout.decode("utf-8", "replace")
 

@@ -65,6 +65,15 @@ def test_a_choice_is_made_kept_and_undone(node: Node) -> None:
     assert f"# hwcheck: test.it\nw {THP} - - - - madvise\n" in (node.text(tmpfiles.FILE) or "")
 
 
+def test_a_line_is_retired_and_the_running_value_stays(node: Node) -> None:
+    """Nothing is to be run for it."""
+    node.put(THP, "[always] madvise never\n")
+    node.apply(step(THP, "madvise"))
+    assert status(node.apply(step(THP, "absent"), run="r2")) == [("changed", "")]
+    assert (node.text(THP), node.text(tmpfiles.FILE)) == ("always [madvise] never\n", None)
+    assert node.calls() == []
+
+
 def test_a_pattern_is_one_line_and_one_write_a_file(node: Node) -> None:
     """CPUs of one policy share a file, which is written once."""
     cpus(node, ["powersave", "performance"])
