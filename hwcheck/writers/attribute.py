@@ -9,7 +9,8 @@ Attributes of devices that appear after tmpfiles has run (links of PCI devices, 
 udev instead, which acts again when a driver is reloaded.
 
 * Energy performance preference: intel_pstate refuses it (EBUSY) while the governor is performance (cpufreq
-  documentation of the kernel); so it is written before that governor and after any other.
+  documentation of the kernel); so it is written before that governor and after any other. The preference performance
+  counts wherever the governor is performance, whatever is read.
 * An offline CPU answers EBUSY: it is read three times, then left out.
 * What TuneD's profile sets otherwise is TuneD's.
 * ASPM policy: refused (EPERM) where the firmware keeps control, drivers/pci/pcie/aspm.c; then ``link/`` is there and
@@ -44,6 +45,11 @@ _TRIES, _PAUSE = 3, 0.05
 class Attribute(Mechanism):
     """Attributes below /sys."""
 
+    def same(self, one: str, other: str) -> bool:
+        """Compare what several attributes say: their words, not how many have which (``performance (8)``)."""
+        first, second = (set(re.sub(r" \(\d+\)", "", text).split(", ")) for text in (one, other))
+        return first == second
+
     def files(self, place: Place) -> list[Owned]:
         """Return our file for tmpfiles, and our rules."""
         return [Owned(tmpfiles.FILE, tmpfiles.owned(place)), udev.owned_rules(place, "attribute")]
@@ -58,7 +64,7 @@ class Attribute(Mechanism):
             return unsupported(step.value, f"{step.key!r} is no path below /sys")
         if not step.value:
             return unsupported(step.value, f"{step.key}: there is no value to write")
-        found = {} if place.is_image else readings(place, step.key)
+        found = {} if place.is_image else _counting(place, step, readings(place, step.key))
         if not place.is_image and not found:
             return unsupported(step.value, f"this node has no {step.key}")
         form = _form(step.value, found)
@@ -131,6 +137,14 @@ def _patiently(place: Place, path: str) -> str | None:
     return None
 
 
+def _counting(place: Place, step: Step, found: dict[str, str]) -> dict[str, str]:
+    """Return what counts: the governor performance acts as that preference, whatever the attribute says."""
+    if not step.key.endswith(_PREFERENCE) or step.value != "performance":
+        return found
+    governors = {path: _patiently(place, path.replace(_PREFERENCE, _GOVERNOR)) for path in found}
+    return {path: step.value if (governors[path] or "").strip() == step.value else found[path] for path in found}
+
+
 def rule_of(step: Step) -> str | None:
     """Return the rule of udev that keeps an attribute of a device that appears late; None for any other."""
     found = _LATE.fullmatch(step.key)
@@ -165,9 +179,9 @@ def _form(value: str, found: dict[str, str]) -> str:
 def _writes(place: Place, steps: list[Step]) -> list[Json]:
     changes = []
     for step in steps:
-        found = readings(place, step.key)
+        found = _counting(place, step, readings(place, step.key))
         form = _form(step.value, found)
-        for path in found:
+        for path in (path for path, text in found.items() if FORMS[form](text) != FORMS[form](step.value)):
             change = value_change(place, path, form, step.value, [step.number])
             if change is not None:
                 changes.append(change)

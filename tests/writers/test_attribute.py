@@ -106,6 +106,15 @@ def test_preference_that_the_governor_forbids_is_refused(node: Node) -> None:
     assert node.text(tmpfiles.FILE) is None
 
 
+def test_the_governor_performance_counts_as_that_preference(node: Node) -> None:
+    """What cannot be written need not be; the other CPUs are."""
+    cpus(node, ["performance", "powersave"])
+    done = node.apply(step(EPP, "performance"))
+    assert status(done) == [("changed", "")]
+    assert node.text(f"{CPU}/cpufreq/policy0/energy_performance_preference") == "balance_performance\n"
+    assert node.text(f"{CPU}/cpufreq/policy1/energy_performance_preference") == "performance\n"
+
+
 def test_an_offline_cpu_is_left_out(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """An attribute that answers EBUSY three times is no reason to fail."""
     cpus(node, ["powersave", "powersave"])
