@@ -29,6 +29,7 @@ class Maker:
 
     Attributes:
         failed, refused: number of a step → why.
+        left: what of these could not be taken back.
     """
 
     def __init__(self, place: Place, journal: Json) -> None:
@@ -36,6 +37,7 @@ class Maker:
         self._journal = journal
         self.failed: dict[int, str] = {}
         self.refused: dict[int, str] = {}
+        self.left: list[str] = []
 
     def make_all(self, steps: list[Step]) -> None:
         """Go through the phases, read everything back, take back what failed, and reboot when that was asked for."""
@@ -48,10 +50,10 @@ class Maker:
         for step in steps:
             self._verify(step)
         wrong = {**self.failed, **self.refused}
-        left = take_back(self._place, self._journal, steps, set(wrong)) if wrong else []
+        self.left = take_back(self._place, self._journal, steps, set(wrong)) if wrong else []
         for number, why in wrong.items():
-            status = "refused" if number in self.refused and not left else "failed"
-            self._journal["results"][number].update(status=status, why="; ".join([why, *left]))
+            status = "refused" if number in self.refused and not self.left else "failed"
+            self._journal["results"][number].update(status=status, why="; ".join([why, *self.left]))
         acts.carry_out(self._place, self._journal, lambda one: one["do"] == "reboot" and not self.failed)
 
     def _is_lost(self, steps: list[int]) -> bool:

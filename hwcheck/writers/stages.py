@@ -144,13 +144,14 @@ def commit(place: Place, request: Json) -> Json:
             _demand_idle(place, request)
         journal["state"] = "begun"
         journals.save(place, journal)
-        Maker(place, journal).make_all(read_steps(request.get("steps", []), MECHANISMS))
+        maker = Maker(place, journal)
+        maker.make_all(read_steps(request.get("steps", []), MECHANISMS))
         good = all(one["status"] in ("right", "changed", "refused", "stale") for one in journal["results"])
         good = good and not any(one["state"] == "failed" for one in (*journal["acts"], *journal["commands"]))
         journal.update(state="done" if good else "failed", ended=journals.now())
         journals.save(place, journal)
-        if good and not any(one["do"] == "reboot" for one in journal["acts"] if one["state"] == "begun"):
-            lease.release(place, run)
+        if not maker.left and not any(one["state"] in ("begun", "failed") for one in journal["acts"]):
+            lease.release(place, run)  # what failed was taken back whole: nobody has to come back for it
     changed = any(one["status"] == "changed" for one in journal["results"]) or bool(journal["acts"])
     return {
         "changed": changed, "results": journal["results"], "journal": journal, "ok": good, "why": _wrong(journal),

@@ -200,9 +200,11 @@ class FixBench:
         record = json.loads((self.last_run() / "run.json").read_text(encoding="utf-8"))
         bad = self.check()
         for row in self.rows:
-            known = record["nodes"].get(row.name, {"state": "not in the run", "why": applied.stderr[-300:]})
-            if known["state"] != "good" or known["why"]:
-                row.wrong.append(f"{known['state']}: {known['why']}")
+            known = record["nodes"].get(row.name)
+            if known is None and not _acts(row):
+                row.wrong.append(f"not in the run: {applied.stderr[-300:]}")
+            if known is not None and (known["state"] != "good" or known["refused"]):
+                row.wrong.append(f"{known['state']}: {known['why']} {known['refused']}")
             if bad[row.name]:
                 row.wrong.append(f"still says {sorted(bad[row.name])[:4]}")
 
