@@ -14,6 +14,8 @@ from hwcheck.findings import Finding, Incident, Status, Urgency
 
 COMPLETE = "evidence.complete"
 """A source without a whole answer: the one thing that could not be told and explains others."""
+_OF_GPUS = ("nvml", "nvidia-smi", "cuda", "dcgm")
+"""Sources that ask the driver: a GPU that does not answer explains them, and neither the clock nor a port."""
 _BAD = (Status.FAIL, Status.WARN, Status.UNKNOWN)
 _URGENCIES = tuple(Urgency)
 
@@ -30,6 +32,7 @@ class Rule:
         text: why, completed by the lead's subject.
         message: pattern that must stand in the lead's message; "" for any.
         unknown: only what could not be told follows.
+        source: only what the lead's own source would have told follows.
     """
 
     lead: str
@@ -38,6 +41,7 @@ class Rule:
     text: str
     message: str = ""
     unknown: bool = False
+    source: bool = False
 
 
 RULES = (
@@ -145,9 +149,13 @@ RULES = (
         r"xid\.79|gpu\.access|pcie\.device_lost", r".*", "gpu",
         "the GPU does not answer; what only it can tell is not known", unknown=True,
     ),
-    Rule(
-        COMPLETE, r"(?!evidence\.complete).*", "node",
-        "a source did not give its whole answer; what it alone tells is not known", unknown=True,
+    # The source's own first: two that are late by the same time say the same.
+    *(
+        Rule(
+            COMPLETE, r"(?!evidence\.complete).*", "node",
+            "a source did not give its whole answer; what it alone tells is not known", unknown=True, source=source,
+        )
+        for source in (True, False)
     ),
 )  # fmt: skip
 
@@ -197,6 +205,8 @@ def _follows(rule: Rule, lead: Finding, finding: Finding) -> bool:
         return False
     if rule.unknown and not _for_that_reason(lead, finding):
         return False
+    if rule.source and (lead.origin is None or finding.origin is None or lead.origin.source != finding.origin.source):
+        return False
     return rule.near == "node" or finding.subject.id == lead.subject.id or finding.subject.kind == "node"
 
 
@@ -204,7 +214,13 @@ def _for_that_reason(lead: Finding, finding: Finding) -> bool:
     """Tell whether a finding could not be told for the reason that the lead, a source without an answer, names."""
     if finding.status is not Status.UNKNOWN:
         return False
-    return lead.status is not Status.UNKNOWN or (finding.gap is not None and finding.gap.detail[:60] in lead.message)
+    if lead.status is not Status.UNKNOWN:
+        asked = finding.origin.source if finding.origin is not None else ""
+        return bool(finding.subject.id and finding.subject == lead.subject) or asked.startswith(_OF_GPUS)
+    if finding.gap is None or not finding.gap.detail:
+        return False
+    words = finding.gap.detail[:60]
+    return words == lead.gap.detail[:60] if lead.gap is not None else words in lead.message
 
 
 def _severity(finding: Finding) -> tuple[int, int]:

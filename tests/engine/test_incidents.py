@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwcheck.evidence import Evidence, Output
-from hwcheck.facts import NODE, Subject, gpu_at
+from hwcheck.facts import NODE, Missing, Origin, Reason, Subject, gpu_at
 from hwcheck.findings import Finding, Incident, Status
 from hwcheck.incidents import RULES, Rule, group
 from hwcheck.pipeline import Pipeline
@@ -83,6 +83,35 @@ def test_only_what_is_wrong_leads(status: Status) -> None:
 def test_what_could_not_be_told_may_follow() -> None:
     """A GPU off the bus explains why its fabric state could not be read."""
     assert chains(finding("xid.79"), finding("fabric.state", ONE, Status.UNKNOWN)) == [["xid.79", "fabric.state"]]
+
+
+def untold(check: str, source: str, detail: str, subject: Subject = NODE) -> Finding:
+    """Make a finding that could not be told."""
+    gap = Missing(Reason.TIMEOUT, detail)
+    return Finding(check, subject, Status.UNKNOWN, f"{check}: {detail}", origin=Origin(source), gap=gap)
+
+
+def test_what_could_not_be_told_follows_its_own_source() -> None:
+    """Two sources that are late by the same time say the same, and each leads what it alone tells."""
+    late = "no answer in 10 s"
+    told = [untold("evidence.complete", kind, late) for kind in ("systemctl.show", "ibstat", "nvml")]
+    told += [untold("rdma.port_state", "ibstat", late), untold("driver.version", "nvml", late)]
+    told += [untold("service.state", "", ""), untold("limits.memlock", "proc.limits", late)]
+    (systemd, ib, nvml) = sorted(group(told), key=lambda incident: incident.lead)
+    assert (systemd.follows, ib.follows, nvml.follows) == ((6,), (3,), (4,))
+
+
+def test_a_lost_gpu_explains_no_clock() -> None:
+    """Only what the driver was asked for, or what is said of that GPU, follows from a GPU that does not answer."""
+    told = [
+        finding("xid.79"), untold("evidence.complete", "nvml", "no answer"), untold("driver.version", "nvml", "late"),
+        untold("gpu.link", "sysfs.pci", "no registers", ONE), untold("gpu.link", "sysfs.pci", "no registers", TWO),
+        untold("evidence.complete", "chronyc.tracking", "needs root"), untold("time.offset", "chronyc.tracking", "no"),
+    ]  # fmt: skip
+    (incident,) = group(told)
+    assert (incident.lead, incident.follows) == (0, (1, 2, 3))
+    told[0] = finding("driver.loaded", NODE)
+    assert group(told)[0].follows == (1,)
 
 
 def test_a_warning_never_leads_a_fail() -> None:
