@@ -135,7 +135,8 @@ def faults(arguments: argparse.Namespace) -> int:
     for name, fault in catalogue().items():
         where = "all" if len(fault.platforms) == len(PLATFORMS) else ", ".join(fault.platforms)
         after = "stays after a reboot" if fault.stays else "a reboot cures it"
-        print(f"{name:<24} {fault.text} [{where}; {after}]")
+        mended = f"{fault.fix}: {fault.how}" if fault.how else fault.fix
+        print(f"{name:<24} {fault.text} [{where}; {after}; {mended}]")
     for name, host_fault in HOST_FAULTS.items():
         print(f"{name:<24} {host_fault.says} [host form only]")
     return 0

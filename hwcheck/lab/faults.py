@@ -21,6 +21,7 @@ TRAYS = ("gb200",)
 ROCE = ("hgx-h100", "hgx-b200")
 INFINIBAND = ("hgx-h200", "gb200")
 X86 = HGX
+WRITE, ACT, HANDS = "write", "act", "hands"
 _FILES = ("gpu", "memory", "fabric", "link", "host", "kernel", "driver")
 
 
@@ -41,6 +42,8 @@ class Fault:
         deep: seen in the deep tier only.
         hangs: a source does not answer, so reading takes until the deadline.
         library: shown by the lab's NVML only, which needs a C compiler; nvidia-smi does not tell it.
+        fix: what mends it: ``write`` a setting, ``act``, or ``hands`` (parts, packages, other people's decisions).
+        how: the mechanism of a write, what an act is.
     """
 
     id: str
@@ -54,6 +57,8 @@ class Fault:
     deep: bool
     hangs: bool
     library: bool
+    fix: str
+    how: str
 
     @property
     def text(self) -> str:
@@ -80,12 +85,14 @@ def fault(
     deep: bool = False,
     hangs: bool = False,
     library: bool = False,
+    fix: str = HANDS,
+    how: str = "",
 ) -> Callable[[Callable[[Machine, int], None]], Callable[[Machine, int], None]]:
     """Declare a fault; its id is the function's name with dashes. See :class:`Fault` for the arguments."""
 
     def declare(apply: Callable[[Machine, int], None]) -> Callable[[Machine, int], None]:
         name = apply.__name__.replace("_", "-")
-        FAULTS[name] = Fault(name, apply, leads, also, told, on, part, stays, deep, hangs, library)
+        FAULTS[name] = Fault(name, apply, leads, also, told, on, part, stays, deep, hangs, library, fix, how)
         return apply
 
     return declare

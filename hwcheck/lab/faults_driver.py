@@ -8,7 +8,7 @@ from hwcheck.lab.machine import Machine
 _OLDER, _NEWER = "580.95.05", "580.126.09"
 
 
-@fault("driver.loaded", also=("driver", "gpu", "rdma.gpudirect"))
+@fault("driver.loaded", also=("driver", "gpu", "rdma.gpudirect"), fix="act", how="load the driver")
 def driver_not_loaded(machine: Machine, part: int) -> None:
     """The NVIDIA kernel module is not loaded."""
     del part
@@ -21,7 +21,7 @@ def driver_not_loaded(machine: Machine, part: int) -> None:
     machine.slow_tools.discard("nvidia-smi")
 
 
-@fault("driver.library", "driver.libraries", also=("driver",), stays=False)
+@fault("driver.library", "driver.libraries", also=("driver",), stays=False, fix="act", how="reload the driver")
 def library_mismatch(machine: Machine, part: int) -> None:
     """The driver's libraries were upgraded, the old module is still loaded."""
     del part
@@ -44,7 +44,7 @@ def stale_module(machine: Machine, part: int) -> None:
     machine.kernel.module_files = dict.fromkeys(machine.kernel.module_files, _OLDER)
 
 
-@fault("evidence.complete", hangs=True)
+@fault("evidence.complete", hangs=True, fix="act", how="reboot")
 def nvml_hangs(machine: Machine, part: int) -> None:
     """NVML and nvidia-smi never return."""
     del part
@@ -52,14 +52,14 @@ def nvml_hangs(machine: Machine, part: int) -> None:
     machine.slow_tools.add("nvidia-smi")
 
 
-@fault("evidence.complete", hangs=True, library=True)
+@fault("evidence.complete", hangs=True, library=True, fix="act", how="reboot")
 def nvml_hangs_hard(machine: Machine, part: int) -> None:
     """NVML never returns, and what asked it ignores signals and holds its pipe."""
     del part
     machine.nvml_faults["hang_hard"] = "30"
 
 
-@fault("evidence.complete", hangs=True, library=True, part=3)
+@fault("evidence.complete", hangs=True, library=True, part=3, fix="act", how="reboot")
 def gpu_hangs(machine: Machine, part: int) -> None:
     """One GPU does not answer NVML; those before it do."""
     machine.nvml_faults[f"gpu{machine.gpus[part].index}/hang"] = "1"

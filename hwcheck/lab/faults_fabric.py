@@ -26,7 +26,7 @@ def nvlink_errors(machine: Machine, part: int) -> None:
     state["nvlink_crc"] = [0, 90210, *state["nvlink_crc"][2:]]
 
 
-@fault("xid.74", on=HOPPER, part=2)
+@fault("xid.74", on=HOPPER, part=2, fix="act", how="reboot")
 def nvlink_fatal(machine: Machine, part: int) -> None:
     """A fatal error of an NVLink (Xid 74), and the link stays down."""
     gpu = machine.gpus[part]
@@ -40,7 +40,7 @@ def nvlink_fatal(machine: Machine, part: int) -> None:
     gpu.state["nvlink_states"] = [int(link != 5) for link in range(len(gpu.state["nvlink_states"]))]
 
 
-@fault("fabric.state", part=0)
+@fault("fabric.state", part=0, fix="act", how="restart nvidia-fabricmanager; on trays reboot")
 def fabric_in_progress(machine: Machine, part: int) -> None:
     """The GPUs' registration at the NVLink fabric does not come to an end."""
     del part
@@ -48,7 +48,7 @@ def fabric_in_progress(machine: Machine, part: int) -> None:
         gpu.state.update(fabric_state=_IN_PROGRESS, fabric_health="0x0", fabric_summary=0)
 
 
-@fault("service.fabricmanager", on=HGX)
+@fault("service.fabricmanager", on=HGX, fix="act", how="start nvidia-fabricmanager")
 def fabric_manager_down(machine: Machine, part: int) -> None:
     """The fabric manager failed, so that no GPU registers."""
     del part
@@ -67,7 +67,7 @@ def fabric_manager_version(machine: Machine, part: int) -> None:
     fabric_manager_down(machine, 0)
 
 
-@fault("sxid", on=HOPPER, part=1)
+@fault("sxid", on=HOPPER, part=1, fix="act", how="reboot")
 def switch_fatal(machine: Machine, part: int) -> None:
     """An NVSwitch reports a fatal error (SXid 20034)."""
     address = [a for a, f in machine.functions.items() if f.kind == "068000"][part]
@@ -95,7 +95,7 @@ def c2c_link_down(machine: Machine, part: int) -> None:
     machine.gpus[part].state["c2c_states"] = [1, 1, 0, 1, 1]
 
 
-@fault("service.state", "imex", on=TRAYS)
+@fault("service.state", "imex", on=TRAYS, fix="act", how="start nvidia-imex")
 def imex_down(machine: Machine, part: int) -> None:
     """The IMEX daemon is dead."""
     del part

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hwcheck.lab.devices import Gpu
 from hwcheck.lab.faults import fault
 from hwcheck.lab.machine import Machine, Process
+from hwcheck.lab.platforms import PERSISTENCED
 
 _HW_SLOWDOWN, _HW_THERMAL, _BRAKE, _SW_THERMAL = 0x8, 0x40, 0x80, 0x20
 
@@ -20,7 +21,7 @@ def lose(machine: Machine, gpu: Gpu) -> None:
     machine.functions[gpu.address].lost = True
 
 
-@fault("xid.79", also=("pcie.device_lost", "gpu.access"), part=3)
+@fault("xid.79", also=("pcie.device_lost", "gpu.access"), part=3, fix="act", how="reboot")
 def gpu_lost(machine: Machine, part: int) -> None:
     """A GPU fell off the bus (Xid 79)."""
     gpu = machine.gpus[part]
@@ -39,7 +40,7 @@ def gpu_missing(machine: Machine, part: int) -> None:
         other.index = other.state["minor"] = index
 
 
-@fault("gpu.access", "gpu.recovery_action", part=2, library=True)
+@fault("gpu.access", "gpu.recovery_action", part=2, library=True, fix="act", how="reset the GPUs")
 def gpu_needs_reset(machine: Machine, part: int) -> None:
     """A GPU answers that it needs a reset."""
     gpu = machine.gpus[part]
@@ -47,7 +48,7 @@ def gpu_needs_reset(machine: Machine, part: int) -> None:
     machine.nvml_faults[f"gpu{gpu.index}/needs_reset"] = "1"
 
 
-@fault("xid.119", part=1)
+@fault("xid.119", part=1, fix="act", how="reset the GPUs")
 def gsp_timeout(machine: Machine, part: int) -> None:
     """The GPU's firmware stops answering (Xid 119)."""
     gpu = machine.gpus[part]
@@ -62,7 +63,7 @@ def gsp_timeout(machine: Machine, part: int) -> None:
     xid(machine, gpu, 154, "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)")
 
 
-@fault("hbm.remap_pending", "xid.94", part=2)
+@fault("hbm.remap_pending", "xid.94", part=2, fix="act", how="reset the GPUs")
 def contained_memory_error(machine: Machine, part: int) -> None:
     """An uncorrectable memory error, contained to one job (Xid 94): a row remap waits for a reset."""
     gpu = machine.gpus[part]
@@ -72,10 +73,11 @@ def contained_memory_error(machine: Machine, part: int) -> None:
     )  # fmt: skip
 
 
-@fault("gpu.persistence")
+@fault("gpu.persistence", stays=True, fix="write", how="unit_property, gpu")
 def persistence_off(machine: Machine, part: int) -> None:
-    """Persistence mode is off on every GPU."""
+    """Persistence mode is off on every GPU: its daemon was told so, as in some distributions."""
     del part
+    machine.services["nvidia-persistenced"].command = f"{PERSISTENCED} --no-persistence-mode --verbose"
     for gpu in machine.gpus:
         gpu.state["persistence"] = 0
 
@@ -86,13 +88,13 @@ def mig_on(machine: Machine, part: int) -> None:
     machine.gpus[part].state.update(mig_mode=1, mig_pending=1)
 
 
-@fault("gpu.compute_mode", part=1)
+@fault("gpu.compute_mode", part=1, fix="act", how="reload the driver")
 def compute_prohibited(machine: Machine, part: int) -> None:
     """The compute mode of a GPU forbids contexts."""
     machine.gpus[part].state["compute_mode"] = 2
 
 
-@fault("clocks.lock", part=0)
+@fault("clocks.lock", part=0, fix="write", how="gpu")
 def clock_lock(machine: Machine, part: int) -> None:
     """A benchmark left a lock of the SM clock on every GPU."""
     del part
@@ -100,7 +102,7 @@ def clock_lock(machine: Machine, part: int) -> None:
         gpu.state["locked_sm_clocks"] = "1200 1200"
 
 
-@fault("power.limit", part=3)
+@fault("power.limit", part=3, fix="write", how="gpu")
 def power_cap(machine: Machine, part: int) -> None:
     """The power limit of a GPU was left at 500 W."""
     machine.gpus[part].state["power_limit"] = 500_000
@@ -132,7 +134,7 @@ def leftover_process(machine: Machine, part: int) -> None:
     gpu.state.update(processes=[4711], memory_used=61 << 30)
 
 
-@fault("process.hung", part=2)
+@fault("process.hung", part=2, fix="act", how="reboot")
 def hung_process(machine: Machine, part: int) -> None:
     """A process hangs in the GPU driver, in state D."""
     device = f"/dev/nvidia{machine.gpus[part].index}"

@@ -8,7 +8,7 @@ from hwcheck.lab.machine import Machine
 _BALANCING = "kernel.numa_balancing"
 
 
-@fault("sysctl.numa_balancing", "sysctl.persistence")
+@fault("sysctl.numa_balancing", "sysctl.persistence", fix="write", how="sysctl")
 def numa_balancing(machine: Machine, part: int) -> None:
     """Somebody switched NUMA balancing on until the next reboot."""
     del part
@@ -23,7 +23,7 @@ def sysctl_overridden(machine: Machine, part: int) -> None:
     machine.kernel.sysctls[_BALANCING] = "1"
 
 
-@fault("kernel.next_arguments", "kernel.loader_stale", stays=True)
+@fault("kernel.next_arguments", "kernel.loader_stale", stays=True, fix="write", how="kernel_argument")
 def arguments_lost(machine: Machine, part: int) -> None:
     """The boot loader's entry has lost the arguments of this boot."""
     del part
@@ -33,7 +33,7 @@ def arguments_lost(machine: Machine, part: int) -> None:
     )
 
 
-@fault("kernel.crash", "kernel.taint")
+@fault("kernel.crash", "kernel.taint", fix="act", how="reboot")
 def kernel_oops(machine: Machine, part: int) -> None:
     """The kernel had an oops in a driver."""
     del part
@@ -42,14 +42,14 @@ def kernel_oops(machine: Machine, part: int) -> None:
     machine.say("Oops: 0002 [#1] PREEMPT SMP NOPTI")
 
 
-@fault("kernel.stalls")
+@fault("kernel.stalls", fix="act", how="reboot")
 def soft_lockup(machine: Machine, part: int) -> None:
     """A CPU hung in the kernel for 26 seconds."""
     machine.kernel.taint |= 1 << 14
     machine.say(f"watchdog: BUG: soft lockup - CPU#{part} stuck for 26s! [kworker/{part}:1:4711]")
 
 
-@fault("kernel.nouveau", also=("driver",))
+@fault("kernel.nouveau", also=("driver",), fix="act", how="reboot")
 def nouveau_loaded(machine: Machine, part: int) -> None:
     """The driver nouveau is loaded beside NVIDIA's."""
     del part

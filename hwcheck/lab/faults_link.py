@@ -36,7 +36,7 @@ def _narrow(machine: Machine, address: str, width: int = 0, speed: int = 0) -> N
         function.width, function.speed = width or function.width, speed or function.speed
 
 
-@fault("pcie.acs", on=HGX, stays=True)
+@fault("pcie.acs", on=HGX, stays=True, fix="write", how="pci_bits or kernel_argument")
 def acs_on(machine: Machine, part: int) -> None:
     """ACS redirects peer-to-peer traffic at every port of the PCIe switches."""
     del part
@@ -45,7 +45,7 @@ def acs_on(machine: Machine, part: int) -> None:
             function.acs = REDIRECTING
 
 
-@fault("pcie.aspm", "pcie.aspm_policy", on=X86, part=3, stays=True)
+@fault("pcie.aspm", "pcie.aspm_policy", on=X86, part=3, stays=True, fix="write", how="kernel_argument")
 def aspm_on(machine: Machine, part: int) -> None:
     """ASPM L1 is on at the link of an adapter, and the kernel may change it."""
     kernel, word = machine.kernel, " pcie_aspm.policy=performance"
@@ -69,7 +69,7 @@ def _sleep(machine: Machine, part: int) -> None:
         machine.functions[end].aspm = _L1
 
 
-@fault("pcie.max_read_request", on=X86, part=4)
+@fault("pcie.max_read_request", on=X86, part=4, stays=True, fix="write", how="pci_bits")
 def mrrs_512(machine: Machine, part: int) -> None:
     """An adapter asks PCIe for 512 bytes at a time."""
     machine.functions[machine.nics[part].address].read_request = 512
@@ -100,7 +100,7 @@ def numa_unknown(machine: Machine, part: int) -> None:
     machine.functions[machine.nics[part].address].numa = -1
 
 
-@fault("numa.irqs", part=2)
+@fault("numa.irqs", part=2, stays=True, fix="write", how="irq_affinity")
 def irqs_far(machine: Machine, part: int) -> None:
     """The interrupts of an adapter go to the other socket."""
     nic = machine.nics[part]
@@ -160,26 +160,26 @@ def nic_fatal(machine: Machine, part: int) -> None:
     machine.say(f"mlx5_core {nic.address}: poll_health:825:(pid 0): Fatal error 1 detected")
 
 
-@fault("roce.trust", "roce.peers", on=ROCE, part=5)
+@fault("roce.trust", "roce.peers", on=ROCE, part=5, stays=True, fix="write", how="roce")
 def trust_pcp(machine: Machine, part: int) -> None:
     """An adapter takes the priority from the VLAN tag, not from the DSCP."""
     machine.nics[part].trust = "pcp"
 
 
-@fault("roce.pfc", on=ROCE, part=4, deep=True)
+@fault("roce.pfc", on=ROCE, part=4, deep=True, stays=True, fix="write", how="roce")
 def no_pfc(machine: Machine, part: int) -> None:
     """Priority flow control is off on an adapter."""
     machine.nics[part].pfc = ()
 
 
-@fault("roce.default_tos", "roce.traffic_class", on=ROCE, part=2)
+@fault("roce.default_tos", "roce.traffic_class", on=ROCE, part=2, stays=True, fix="write", how="roce")
 def wrong_tos(machine: Machine, part: int) -> None:
     """Connections of an adapter are marked with the DSCP where the whole byte belongs."""
     nic = machine.nics[part]
     nic.default_tos = nic.traffic_class = 26
 
 
-@fault("roce.ecn", "roce.peers", on=ROCE, part=1)
+@fault("roce.ecn", "roce.peers", on=ROCE, part=1, stays=True, fix="write", how="roce")
 def ecn_off(machine: Machine, part: int) -> None:
     """An adapter neither answers congestion marks nor heeds them."""
     machine.nics[part].ecn = ()

@@ -6,7 +6,7 @@ from hwcheck.lab.faults import fault
 from hwcheck.lab.machine import Machine
 
 
-@fault("hbm.remap_pending", part=3)
+@fault("hbm.remap_pending", part=3, fix="act", how="reset the GPUs")
 def remap_pending(machine: Machine, part: int) -> None:
     """A row of HBM waits for a reset to be remapped."""
     machine.gpus[part].state.update(remap_uncorrected=1, remap_pending=1)
@@ -32,7 +32,7 @@ def sram_threshold(machine: Machine, part: int) -> None:
     machine.gpus[part].state.update(ecc_sram_threshold=1, ecc_aggregate_sram_secded=9)
 
 
-@fault("hbm.channel_repair", part=2)
+@fault("hbm.channel_repair", part=2, fix="act", how="reset the GPUs")
 def channel_repair(machine: Machine, part: int) -> None:
     """A repair of an HBM channel waits for a reset."""
     machine.gpus[part].state["repair_channel_pending"] = 1

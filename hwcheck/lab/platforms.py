@@ -98,7 +98,7 @@ def build(platform: str, name: str, boot: int = 0) -> Machine:
         drives=[Drive("nvme0", next(a for a, f in functions.items() if f.kind == "010802"))], mounts=_mounts(),
         imex=_imex() if tray else None, edac=[(0, 0)] * processor.sockets, libraries=told["driver"],
         packages=_packages(told), versions={"fabric-manager": told["driver"], "imex": told["driver"]},
-        limits={"/etc/security/limits.d/90-gpu-node.conf": "* soft memlock unlimited\n* hard memlock unlimited\n"},
+        limits={"/etc/security/limits.d/20-gpu-node.conf": "* soft memlock unlimited\n* hard memlock unlimited\n"},
         unit_drop_ins={"/etc/systemd/system/slurmd.service.d/10-limits.conf": "[Service]\nLimitMEMLOCK=infinity\n"},
     )  # fmt: skip
     _numa(machine, tray)

@@ -104,7 +104,8 @@ def _policy(machine: Machine, cpu: int, files: Planter) -> None:
     files.put(f"{here}/scaling_governor", processor.governor)
     files.put(f"{here}/scaling_available_governors", "performance powersave")
     if processor.preference:
-        files.put(f"{here}/energy_performance_preference", processor.preference)
+        # Only the first eight follow the governor as the kernel does; the others are plain files, see actor/attribute.
+        files.put(f"{here}/energy_performance_preference", processor.preference if cpu < 8 else "performance")
     if cpu == 0:
         for name, text in (
             ("scaling_driver", processor.driver), ("scaling_min_freq", 800000), ("scaling_max_freq", 3800000),
@@ -185,7 +186,12 @@ def _clock(machine: Machine, files: Planter) -> None:
     known = "tsc hpet acpi_pm" if machine.arch == "x86_64" else clock.source
     files.put("/sys/devices/system/clocksource/clocksource0/available_clocksource", known)
     servers = "".join(f"server {server} iburst\n" for server in clock.servers)
-    files.put("/etc/chrony/chrony.conf", servers + "driftfile /var/lib/chrony/chrony.drift\nrtcsync\nmakestep 1 3\n")
+    common = "driftfile /var/lib/chrony/chrony.drift\nrtcsync\nmakestep 1 3\n"
+    if machine.os == "rhel":
+        files.put("/etc/chrony.conf", f"{servers}sourcedir /run/chrony-dhcp\n{common}")
+    else:
+        folders = "confdir /etc/chrony/conf.d\nsourcedir /run/chrony-dhcp\nsourcedir /etc/chrony/sources.d\n"
+        files.put("/etc/chrony/chrony.conf", f"{folders}{servers}{common}")
     for number, nic in enumerate(machine.nics):
         files.put(f"/sys/class/ptp/ptp{number}/clock_name", "mlx5_ptp")
         files.put(f"/sys/class/ptp/ptp{number}/max_adjustment", 50_000_000)

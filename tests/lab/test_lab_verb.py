@@ -140,5 +140,7 @@ def test_faults_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """Each fault stands with one sentence, where it exists, and whether a reboot cures it."""
     assert main(["lab", "faults"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("imex-down ") and "[gb200; a reboot cures it]" in line for line in lines)
+    assert any(
+        line.startswith("imex-down ") and "[gb200; a reboot cures it; act: start nvidia-imex]" in line for line in lines
+    )
     assert any(line.startswith("ssh-silent ") and "host form only" in line for line in lines)

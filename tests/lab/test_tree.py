@@ -143,7 +143,7 @@ def test_tools_print_what_the_files_say(tmp_path: Path) -> None:
 
 def test_reboot_drops_what_is_volatile_and_applies_what_is_written(tmp_path: Path) -> None:
     """A parameter set by hand is gone; a drop-in, an argument and a unit's limit that were written count."""
-    node = made(tmp_path, "hgx-h200", "governor-powersave", "memlock-64k")
+    node = made(tmp_path, "hgx-h200", "governor-powersave", "memlock-64k", "power-cap")
     root = node.root
     before = facts(node)
     (root / "proc/sys/vm/swappiness").write_text("77\n", encoding="ascii")
@@ -151,7 +151,10 @@ def test_reboot_drops_what_is_volatile_and_applies_what_is_written(tmp_path: Pat
     grub = root / "boot/grub/grub.cfg"
     grub.write_text(grub.read_text(encoding="ascii").replace("iommu=pt", "iommu=pt isolcpus=4"), encoding="ascii")
     (root / "etc/systemd/system/slurmd.service.d/50-low.conf").unlink()
-    assert nodes.reboot(node) == ["governor-powersave"]
+    governor = "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
+    (root / "etc/tmpfiles.d").mkdir()
+    (root / "etc/tmpfiles.d/90-x.conf").write_text(f"w {governor} - - - - performance\n", encoding="ascii")
+    assert nodes.reboot(node) == ["power-cap"]
     after = facts(node)
     assert (
         after.value("sysctl.values", NODE)["vm.swappiness"],

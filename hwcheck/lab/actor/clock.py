@@ -12,10 +12,8 @@ from .place import Node, ToolError, say
 SERVERS = ("ntp1.lab.internal", "ntp2.lab.internal")
 _NETWORK = "10.0.0."
 _WORDS = ("server", "peer", "pool")
-_CONFIGURATION = (
-    "/etc/chrony/chrony.conf", "/etc/chrony/conf.d/*.conf", "/etc/chrony/sources.d/*.sources", "/etc/chrony.conf",
-    "/etc/chrony.d/*.conf", "/run/chrony-dhcp/*.sources",
-)  # fmt: skip
+_MAIN = ("/etc/chrony/chrony.conf", "/etc/chrony.conf")
+_MORE = {"confdir": "/*.conf", "sourcedir": "/*.sources", "include": ""}
 _STEPPED = "0.000012000"
 _UNITS = ("chrony.service", "chronyd.service")
 
@@ -27,8 +25,10 @@ def exists(server: str) -> bool:
 
 def configured(node: Node) -> list[str]:
     """Return the servers of the files that chrony reads."""
-    paths = [path for pattern in _CONFIGURATION for path in node.expand(pattern)]
-    rows = (row.split() for path in paths for row in node.text(path).splitlines())
+    rows = [row.split() for path in _MAIN for row in node.text(path).splitlines()]
+    patterns = [folder + _MORE[row[0]] for row in rows if row and row[0] in _MORE for folder in row[1:]]
+    paths = dict.fromkeys(path for pattern in patterns for path in node.expand(pattern))
+    rows += [row.split() for path in paths for row in node.text(path).splitlines()]
     return list(dict.fromkeys(row[1] for row in rows if len(row) > 1 and row[0] in _WORDS))
 
 
