@@ -16,11 +16,13 @@ class Planned(Place):
     Args:
         place: of the node.
         states: path → state of a file change: bytes (base64), mode, owner; None where there is no file.
+        stopped: units that the same run stops for good, before it writes running values.
     """
 
-    def __init__(self, place: Place, states: dict[str, Any]) -> None:
+    def __init__(self, place: Place, states: dict[str, Any], stopped: frozenset[str] = frozenset()) -> None:
         super().__init__(place.root or "/", live=not place.is_image)
         self.states = states
+        self.stopped = stopped
 
     def read(self, path: str) -> bytes | None:
         """Return what the file will hold."""

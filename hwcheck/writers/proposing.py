@@ -24,8 +24,8 @@ class Proposed:
     """
 
     def __init__(self, place: Place, request: Json) -> None:
-        self._place = Planned(place, {})
         self.steps = read_steps(request.get("steps", []), MECHANISMS)
+        self._place = Planned(place, {}, frozenset(one.key for one in self.steps if _stops(one)))
         self.results = [_result(step) for step in self.steps]
         self.changes: list[Json] = []
         self.commands: list[Json] = []
@@ -188,6 +188,10 @@ def _result(step: Step) -> Json:
         "id": step.id, "subject": step.subject, "mechanism": step.mechanism, "key": step.key, "value": step.value,
         "status": "right", "why": "", "before": None, "after": None,
     }  # fmt: skip
+
+
+def _stops(step: Step) -> bool:
+    return step.mechanism == "unit" and step.value in ("disabled", "masked")
 
 
 def _is_stale(step: Step, facets: Facets) -> bool:
