@@ -10,6 +10,7 @@ from typing import Any
 from hwcheck.cli.trouble import told
 
 _MOST = 250
+_SYSTEMS = ("ubuntu", "rhel")
 _FORMS = ("auto", "host", "tree")
 _PLATFORMS = "hgx-h200, hgx-h100, hgx-b200, gb200"
 
@@ -29,6 +30,7 @@ def add_parser(verbs: Any) -> None:
     up.add_argument("-n", "--number", metavar="N", type=_number, default=1, help="how many (default: 1)")
     up.add_argument("--platform", metavar="P", action="append", default=[],
                     help=f"{_PLATFORMS} (default: hgx-h200); several take turns")  # fmt: skip
+    up.add_argument("--os", choices=_SYSTEMS, default=_SYSTEMS[0], help=f"flavour of Linux (default: {_SYSTEMS[0]})")
     up.add_argument("--fault", metavar="F", action="append", default=[], help="a fault of every node (may be repeated)")
     up.add_argument("--name", metavar="PREFIX", default="lab", help="names are PREFIX-1, PREFIX-2 ... (default: lab)")
     up.add_argument("--form", choices=_FORMS, default="auto", help="auto takes the best that this machine allows")

@@ -40,14 +40,14 @@ def up(arguments: argparse.Namespace) -> int:
     platforms = arguments.platform or [PLATFORMS[0]]
     others = [fault for fault in arguments.fault if fault not in of_host]
     wanted = [
-        Node(home / f"{arguments.name}-{number + 1}", platforms[number % len(platforms)], others)
+        Node(home / f"{arguments.name}-{number + 1}", platforms[number % len(platforms)], others, os=arguments.os)
         for number in range(arguments.number)
     ]
     for node in wanted:
         nodes.refuse(home, node)  # all of them before the first is made
     made: list[Node] = []
     for one in wanted:
-        node, no_library = nodes.up(home, one.name, one.platform, others)
+        node, no_library = nodes.up(home, one.name, one.platform, others, arguments.os)
         for fault in of_host:
             put(node.folder, fault)
         made.append(node)
@@ -94,8 +94,8 @@ def down(arguments: argparse.Namespace) -> int:
     running = HostLab(home).running()
     if all(name in [node.name for node in chosen] for name in running):
         HostLab(home).down()
-    elif stop := [node.name for node in chosen if node.name in running]:
-        HostLab(home).stop(stop)
+    elif stop := [node.name for node in chosen if node.name in HostLab(home).hosted()]:
+        HostLab(home).forget(stop)
     for node in chosen:
         nodes.down(home, node)
         print(f"{node.name} is gone")
@@ -106,12 +106,14 @@ def list_nodes(arguments: argparse.Namespace) -> int:
     """Print what there is."""
     home = _home(arguments)
     found, running = list(nodes.nodes(home)), HostLab(home).running()
+    hosted = HostLab(home).hosted()
     for node in found:
-        form = f"host form, {running[node.name]}" if node.name in running else "tree form"
+        form = f"host form, {hosted[node.name]}" if node.name in hosted else "tree form"
+        form += "" if node.name in running or node.name not in hosted else " without power"
         faults = [*node.faults, *_of_host(node)]
-        print(
-            f"{node.name}  {node.platform}  {form}, boot {node.boot + 1}  {', '.join(faults) or 'healthy'}  {node.root}"
-        )
+        of_rhel = "" if node.os == "ubuntu" else f" ({node.os})"
+        what = f"{node.name}  {node.platform}{of_rhel}  {form}, boot {node.boot + 1}"
+        print(f"{what}  {', '.join(faults) or 'healthy'}  {node.root}")
     if not found:
         print(f"no lab nodes in {home}; hwcheck lab up makes one")
     return 0
@@ -146,7 +148,7 @@ def break_node(arguments: argparse.Namespace) -> int:
     """Break a node."""
     home = _home(arguments)
     node = nodes.load(home, arguments.node)
-    running = node.name in HostLab(home).running()
+    running = node.name in HostLab(home).hosted()
     wanted = list(dict.fromkeys(arguments.fault))
     of_host = [fault for fault in wanted if fault in HOST_FAULTS]
     if of_host and not running:
@@ -168,7 +170,7 @@ def mend(arguments: argparse.Namespace) -> int:
     """Make a node healthy again."""
     home = _home(arguments)
     node = nodes.load(home, arguments.node)
-    running = node.name in HostLab(home).running()
+    running = node.name in HostLab(home).hosted()
     had = [*nodes.mend(node), *_of_host(node)]
     for fault in HOST_FAULTS:
         take(node.folder, fault)
@@ -188,6 +190,7 @@ def reboot(arguments: argparse.Namespace) -> int:
         cured = [fault for fault in had if fault not in node.faults]
     else:
         cured = nodes.reboot(node)
+        _again(home, node, running=node.name in HostLab(home).hosted())  # one that has lost power
     left = f"; still there: {', '.join(node.faults)}" if node.faults else ""
     print(f"{node.name} has booted" + (f"; gone: {', '.join(cured)}" if cured else "") + left)
     return 0

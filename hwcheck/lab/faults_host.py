@@ -48,7 +48,7 @@ def chrony_dead(machine: Machine, part: int) -> None:
     """Chrony is dead."""
     del part
     machine.clock.running = False
-    stop(machine, "chrony", "failed")
+    stop(machine, "chronyd" if machine.os == "rhel" else "chrony", "failed")
 
 
 @fault("time.ptp_offset", deep=True)

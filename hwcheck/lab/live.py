@@ -126,7 +126,7 @@ def _rows(**rows: object) -> str:
 
 def _healthy_fabric(machine: Machine) -> str:
     """Return what a GPU has once the fabric manager has brought it up."""
-    state = build(machine.platform, machine.name).gpus[0].state
+    state = build(machine.platform, machine.name, system=machine.os).gpus[0].state
     keys = ("fabric_state", "fabric_status", "fabric_health", "fabric_summary")
     return _rows(**{key: state[key] for key in keys if key in state})
 

@@ -48,12 +48,14 @@ class Node:
         platform: one of :data:`hwcheck.lab.platforms.PLATFORMS`.
         faults: as they were named.
         boot: how often it was rebooted.
+        os: ``ubuntu`` or ``rhel``.
     """
 
     folder: Path
     platform: str
     faults: list[str] = field(default_factory=list)
     boot: int = 0
+    os: str = "ubuntu"
 
     @property
     def name(self) -> str:
@@ -73,7 +75,7 @@ class Node:
 
     def machine(self) -> Machine:
         """Return its model, with its faults."""
-        machine = build_machine(self.platform, self.name, self.boot)
+        machine = build_machine(self.platform, self.name, self.boot, self.os)
         inject(machine, self.faults)
         return machine
 
@@ -81,6 +83,7 @@ class Node:
         """Write what is known of it."""
         known = {
             "format": FORMAT, "platform": self.platform, "faults": self.faults, "boot": self.boot,
+            "os": self.os,
             "boot_id": self.machine().boot_id,
         }  # fmt: skip
         fresh = self.folder / f"{STATE}.new"  # a kill half-way leaves the old one: down must find the node
@@ -94,9 +97,16 @@ def default_home() -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".local/state") / "hwcheck/lab"
 
 
-def up(home: Path, name: str, platform: str, faults: list[str]) -> tuple[Node, str]:
+def up(home: Path, name: str, platform: str, faults: list[str], system: str = "ubuntu") -> tuple[Node, str]:
     """
     Make a node.
+
+    Args:
+        home: of the lab.
+        name: host name.
+        platform: one of :data:`hwcheck.lab.platforms.PLATFORMS`.
+        faults: as on the command line.
+        system: one of :data:`hwcheck.lab.platforms.SYSTEMS`.
 
     Returns:
         The node, and why its GPUs are shown by nvidia-smi only; "" when it has a library.
@@ -104,7 +114,7 @@ def up(home: Path, name: str, platform: str, faults: list[str]) -> tuple[Node, s
     Raises:
         UsageError: the name is taken or none, no such platform or fault, or the folder cannot be written.
     """
-    node = Node(home / name, platform, list(faults))
+    node = Node(home / name, platform, list(faults), os=system)
     machine = refuse(home, node)
     try:
         _reserve(home, node)
@@ -149,7 +159,7 @@ def _refuse_taken(home: Path, node: Node) -> None:
 def _reserve(home: Path, node: Node) -> None:
     """Make the folder with its state in one step: whoever is killed leaves one that down finds, or none of the name."""
     home.mkdir(parents=True, exist_ok=True)
-    begun = Node(Path(tempfile.mkdtemp(prefix=BEGUN, dir=home)), node.platform, node.faults)  # 0700
+    begun = Node(Path(tempfile.mkdtemp(prefix=BEGUN, dir=home)), node.platform, node.faults, os=node.os)  # 0700
     begun.save()
     try:
         begun.folder.rename(node.folder)
@@ -239,7 +249,9 @@ def nodes(home: Path) -> Iterator[Node]:
         try:
             known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             if known["format"] == FORMAT:
-                yield Node(path.parent, known["platform"], list(known["faults"]), int(known["boot"]))
+                yield Node(
+                    path.parent, known["platform"], list(known["faults"]), int(known["boot"]), known.get("os", "ubuntu")
+                )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError):
             continue
 
@@ -265,7 +277,7 @@ def refuse_faults(node: Node, names: list[str]) -> None:
     for name in names:
         if name in node.faults:
             raise UsageError(f"{node.name} has {name} already")
-    _broken(Node(node.folder, node.platform, [*node.faults, *names], node.boot))
+    _broken(Node(node.folder, node.platform, [*node.faults, *names], node.boot, node.os))
 
 
 def break_node(node: Node, name: str) -> list[str]:
@@ -280,7 +292,7 @@ def break_node(node: Node, name: str) -> list[str]:
     """
     refuse_faults(node, [name])
     before = node.machine()
-    changed = Node(node.folder, node.platform, [*node.faults, name], node.boot)
+    changed = Node(node.folder, node.platform, [*node.faults, name], node.boot, node.os)
     machine = _broken(changed)
     paths = tree.update(node.root, tree.render(before), tree.render(machine))
     _tools(node, machine, before)

@@ -1,5 +1,5 @@
 """
-What the next kernel takes from a lab node's own files: its arguments, from the boot loader, and the driver's version.
+What the next boot takes from a lab node's own files: kernel arguments, from the boot loader, and what is installed.
 
 What user space makes of the other files (parameters, modules, rules, units) is its own act, after the kernel has
 started: :mod:`hwcheck.lab.actor.boot`.
@@ -25,8 +25,26 @@ def apply(machine: Machine, folder: Path) -> None:
     modules = folder / f"root/lib/modules/{kernel.release}/updates/dkms"
     for name in kernel.module_files:
         kernel.module_files[name] = _module_version(modules / f"{name}.ko") or kernel.module_files[name]
+    _packages(machine, folder / "root")
     kernel_boot.start(machine)
     boot_up(machine)
+
+
+def _packages(machine: Machine, root: Path) -> None:
+    """Take versions of what is installed: an upgrade that was made before the boot is there after it."""
+    library = root / f"usr/lib/{machine.arch}-linux-gnu/libnvidia-ml.so.1"
+    if library.is_symlink():
+        machine.libraries = str(library.readlink()).partition(".so.")[2]
+    try:
+        text = (root / "var/lib/dpkg/status").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    for name, version in re.findall(r"^Package: (\S+)\n(?:.+\n)*?Version: (\S+)", text, re.MULTILINE):
+        if name in machine.packages:
+            machine.packages[name] = version
+        for tool, package in (("fabric-manager", "nvidia-fabricmanager"), ("imex", "nvidia-imex")):
+            if name.startswith(package):
+                machine.versions[tool] = version.partition("-")[0]
 
 
 def _module_version(path: Path) -> str:

@@ -19,6 +19,7 @@ from hwcheck.lab import bus
 from hwcheck.lab.devices import Drive, Function, Gpu, Nic
 from hwcheck.lab.machine import Clock, Imex, Kernel, Machine, Mount, Process, Processor, Service
 
+SYSTEMS = ("ubuntu", "rhel")
 PLATFORMS = ("hgx-h200", "hgx-h100", "hgx-b200", "gb200")
 LINKS = 18
 PERSISTENCED = "/usr/bin/nvidia-persistenced --user nvidia-persistenced"
@@ -71,7 +72,7 @@ def figures(platform: str) -> dict[str, Any]:
     return base
 
 
-def build(platform: str, name: str, boot: int = 0) -> Machine:
+def build(platform: str, name: str, boot: int = 0, system: str = "ubuntu") -> Machine:
     """
     Make a healthy machine.
 
@@ -79,11 +80,14 @@ def build(platform: str, name: str, boot: int = 0) -> Machine:
         platform: one of :data:`PLATFORMS`.
         name: host name; identifiers follow from it.
         boot: how often it was rebooted.
+        system: one of :data:`SYSTEMS`.
 
     Raises:
         KeyError: the lab does not know the platform.
     """
     told = figures(platform)
+    if system == "rhel":
+        told = {**told, "kernel": {**told["kernel"], "release": f"5.14.0-570.12.1.el9_6.{told['arch']}"}}
     seed = hashlib.sha256(name.encode()).hexdigest()
     processor = Processor(**told["processor"])
     functions: dict[str, Function] = {}
@@ -101,6 +105,9 @@ def build(platform: str, name: str, boot: int = 0) -> Machine:
         limits={"/etc/security/limits.d/20-gpu-node.conf": "* soft memlock unlimited\n* hard memlock unlimited\n"},
         unit_drop_ins={"/etc/systemd/system/slurmd.service.d/10-limits.conf": "[Service]\nLimitMEMLOCK=infinity\n"},
     )  # fmt: skip
+    if system == "rhel":
+        machine.os = system
+        machine.services = {{"chrony": "chronyd", "ssh": "sshd"}.get(k, k): v for k, v in machine.services.items()}
     _numa(machine, tray)
     _interrupts(machine)
     _run_services(machine)

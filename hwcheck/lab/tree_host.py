@@ -12,6 +12,11 @@ _IDLE = {
     "acpi_idle": (("LPI-0", 0), ("LPI-1", 8)),
 }
 _TICKS = 100
+_RELEASES = {
+    "ubuntu": 'NAME="Ubuntu"\nID=ubuntu\nVERSION_ID="24.04"\nPRETTY_NAME="Ubuntu 24.04.2 LTS (hwcheck lab)"\n',
+    "rhel": 'NAME="Red Hat Enterprise Linux"\nID="rhel"\nID_LIKE="fedora"\nVERSION_ID="9.6"\n'
+    'PRETTY_NAME="Red Hat Enterprise Linux 9.6 (Plow) (hwcheck lab)"\n',
+}
 
 
 def plant(machine: Machine, files: Planter) -> None:
@@ -30,10 +35,7 @@ def _identity(machine: Machine, files: Planter) -> None:
     ):  # fmt: skip
         files.put(f"/sys/class/dmi/id/{name}", text)
     files.put("/etc/hostname", machine.name)
-    files.put(
-        "/etc/os-release",
-        'NAME="Ubuntu"\nID=ubuntu\nVERSION_ID="24.04"\nPRETTY_NAME="Ubuntu 24.04.2 LTS (hwcheck lab)"\n',
-    )
+    files.put("/etc/os-release", _RELEASES[machine.os])
     files.link("/etc/localtime", "/usr/share/zoneinfo/Etc/UTC")
     processor = machine.processor
     if machine.arch == "x86_64":

@@ -99,18 +99,36 @@ def _next(machine: Machine, files: Planter) -> None:
     arguments = kernel.next_arguments.partition(" ")[2]
     wanted = " ".join(word for word in arguments.split() if not word.startswith(("root=", "ro")))
     files.put(image, "lab\n")
-    files.put("/boot/grub/grub.cfg", (
-        'set default="0"\n'
-        f"menuentry 'Ubuntu' --class ubuntu {{\n\tlinux\t{image} {arguments}\n"
-        f"\tinitrd\t/boot/initrd.img-{kernel.release}\n}}\n"
-    ))  # fmt: skip
-    files.put("/etc/default/grub", f'GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX_DEFAULT="{wanted}"\nGRUB_CMDLINE_LINUX=""\n')
+    if machine.os == "rhel":
+        _entry(machine, image, arguments, files)
+    else:
+        files.put("/boot/grub/grub.cfg", (
+            'set default="0"\n'
+            f"menuentry 'Ubuntu' --class ubuntu {{\n\tlinux\t{image} {arguments}\n"
+            f"\tinitrd\t/boot/initrd.img-{kernel.release}\n}}\n"
+        ))  # fmt: skip
+        files.put(
+            "/etc/default/grub", f'GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX_DEFAULT="{wanted}"\nGRUB_CMDLINE_LINUX=""\n'
+        )
     for path, text in kernel.drop_ins.items():
         files.put(path, text)
     files.put("/etc/modprobe.d/nvidia.conf", "options nvidia NVreg_EnableStreamMemOPs=1\n")
     for path, text in {**machine.limits, **machine.unit_drop_ins}.items():
         files.put(path, text)
     files.put("/etc/systemd/system.conf", "[Manager]\n#DefaultLimitMEMLOCK=8M\n")
+
+
+def _entry(machine: Machine, image: str, arguments: str, files: Planter) -> None:
+    """Write the entry of the Boot Loader Specification, and what later kernels inherit."""
+    release = machine.kernel.release
+    identity = f"{sum(machine.name.encode()):032x}"
+    files.put("/etc/machine-id", identity)
+    files.put(f"/boot/loader/entries/{identity}-{release}.conf", (
+        f"title Red Hat Enterprise Linux ({release}) 9.6 (Plow)\nversion {release}\nlinux {image}\n"
+        f"initrd /boot/initramfs-{release}.img\noptions {arguments}\ngrub_users $grub_users\n"
+        "grub_arg --unrestricted\ngrub_class rhel\n"
+    ))  # fmt: skip
+    files.put("/etc/kernel/cmdline", arguments)
 
 
 def _services(machine: Machine, files: Planter) -> None:
@@ -130,10 +148,12 @@ def _services(machine: Machine, files: Planter) -> None:
 
 def _packages(machine: Machine, files: Planter) -> None:
     arch = "amd64" if machine.arch == "x86_64" else "arm64"
-    files.put("/var/lib/dpkg/status", "\n".join(
+    rows = (
         f"Package: {name}\nStatus: install ok installed\nArchitecture: {arch}\nVersion: {version}\n"
         for name, version in machine.packages.items()
-    ))  # fmt: skip
+    )
+    if machine.os == "ubuntu":  # the data base of rpm is none that a lab could write
+        files.put("/var/lib/dpkg/status", "\n".join(rows))
     folder = f"/usr/lib/{machine.arch}-linux-gnu"
     for name in ("libnvidia-ml.so", "libcuda.so", "libnvidia-cfg.so"):
         files.tree[f"{folder}/{name}.1"] = Link(f"{name}.{machine.libraries}")

@@ -16,6 +16,13 @@ class Bench:
         self.node = nodes.up(home, f"node-{number}", platform, list(faults))[0]
         self.root = self.node.root
 
+    @classmethod
+    def of(cls, node: nodes.Node) -> Bench:
+        """Return the bench of a node that is there."""
+        bench = cls.__new__(cls)
+        bench.node, bench.root = node, node.root
+        return bench
+
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a tool of the node."""
         tool = self.node.folder / "bin" / words[0]

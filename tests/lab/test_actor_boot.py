@@ -163,3 +163,24 @@ def test_a_fault_says_what_mends_it(name: str) -> None:
     fault = FAULTS[name]
     assert fault.fix in ("write", "act", HANDS)
     assert bool(fault.how) is (fault.fix != HANDS)
+
+
+def test_a_node_of_rhel(home: Path) -> None:
+    """Entries of the Boot Loader Specification, edited by grubby; chronyd, with its configuration where RHEL has it."""
+    node = nodes.up(home, "rhel", "hgx-h200", ["acs-on"], "rhel")[0]
+    bench = Bench.of(node)
+    assert not (bench.root / "boot/grub").exists()
+    assert bench.ask("is-active", "chronyd") == "active"
+    wanted = "pci=config_acs=xx000x0@pci:1000:c030"
+    done = bench.run("grubby", "--update-kernel=ALL", f"--args={wanted}", "--remove-args=quiet")
+    assert done.returncode == 0
+    told = bench.run("grubby", "--info=ALL").stdout
+    assert 'root="/dev/nvme0n1p2"' in told
+    assert wanted in told
+    assert nodes.load(home, "rhel").os == "rhel"
+    nodes.reboot(node)
+    words = bench.read("/proc/cmdline").split()
+    assert "quiet" not in words
+    assert wanted in words
+    verdict = Pipeline(ProfileSet(), only=["pcie", "time", "kernel", "service"]).judge(evidence_from(node))
+    assert [f"{f.check} {f.message}" for f in verdict.findings if f.status in BAD] == []

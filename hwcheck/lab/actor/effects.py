@@ -60,11 +60,23 @@ def follow(node: Node, path: str, text: str) -> None:
         for end in (address, pci.above(node, address)):
             if end:
                 set_aspm(node, end, bit, bit if text == "1" else 0)
-    elif name == _GOVERNOR and text == "performance" and node.exists(f"{folder}/{_PREFERENCE}"):
-        node.put(f"{folder}/{_PREFERENCE}", "performance")
+    elif name == _GOVERNOR and node.exists(f"{folder}/{_PREFERENCE}"):
+        _prefer(node, folder, text)
     elif name == "nr_hugepages" and path.startswith("/sys/kernel"):
         node.put(f"{folder}/free_hugepages", text)
         node.put("/proc/sys/vm/nr_hugepages", text)
+
+
+def _prefer(node: Node, folder: str, governor: str) -> None:
+    """Fix the preference under performance and give the old one back after, as intel_pstate does (epp_saved)."""
+    saved = f"preference/{folder.rpartition('/')[2]}"
+    if governor == "performance":
+        if not node.live_text(saved):
+            node.keep(saved, node.text(f"{folder}/{_PREFERENCE}"))
+        node.put(f"{folder}/{_PREFERENCE}", "performance")
+    elif node.live_text(saved):
+        node.put(f"{folder}/{_PREFERENCE}", node.live_text(saved))
+        node.forget(saved)
 
 
 def set_aspm(node: Node, address: str, mask: int, bits: int) -> None:

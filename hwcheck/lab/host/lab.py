@@ -120,9 +120,12 @@ class HostLab:
         known = self._state()
         addresses = known["nodes"] | _fresh(names, known["nodes"])
         wanted = {name: addresses[name] for name in names}
+        merged = {**known["groups"]}
+        for group, of_it in (groups or {}).items():
+            merged[group] = [*dict.fromkeys((*merged.get(group, ()), *of_it))]
         failed: dict[str, str] = {}
         for port in [known["port"]] if known["port"] else _free_ports(list(addresses.values())):
-            self._keep(addresses, port, groups or known["groups"])
+            self._keep(addresses, port, merged)
             answers = self._order({"do": "start", "nodes": wanted, "port": port})
             failed = {name: said for name, said in answers.items() if not said.startswith("ok")}
             if known["port"] or not any(said.endswith(_TAKEN) for said in failed.values()):
@@ -135,9 +138,15 @@ class HostLab:
         self._order({"do": "stop", "nodes": names})
 
     def restart(self, names: list[str]) -> dict[str, str]:
-        """Stop nodes and start them at the same addresses; returns as :meth:`up`."""
+        """Stop nodes, also those that have lost power, and start them at the same addresses; returns as :meth:`up`."""
         self.stop(names)
-        return self.up(names)
+        end = time.monotonic() + _LEAVING
+        while True:
+            failed = self.up(names)
+            if not any(said.endswith(_TAKEN) for said in failed.values()) or time.monotonic() > end:
+                return failed
+            time.sleep(0.05)  # a node that is killed holds its port until the kernel has ended it
+            names = list(failed)
 
     def reboot(self, names: list[str]) -> dict[str, str]:
         """
@@ -148,6 +157,18 @@ class HostLab:
         """
         answers = self._order({"do": "reboot", "nodes": names})
         return {name: said for name, said in answers.items() if not said.startswith("ok")}
+
+    def forget(self, names: list[str]) -> None:
+        """Stop nodes that will not come again, and take them out of the inventory."""
+        self.stop(names)
+        known = self._state()
+        left = {name: address for name, address in known["nodes"].items() if name not in names}
+        groups = {group: [name for name in of_it if name in left] for group, of_it in known["groups"].items()}
+        self._keep(left, known["port"], {group: of_it for group, of_it in groups.items() if of_it})
+
+    def hosted(self) -> dict[str, str]:
+        """Return the nodes that were started, whether they run or have lost power: name → address."""
+        return {} if self._pid() is None else dict(self._state()["nodes"])
 
     def reread_tables(self) -> None:
         """Have the keeper read the nodes' tables of attributes anew; new attributes need a restart of their node."""
