@@ -51,6 +51,23 @@ def workers(place: Place, also: tuple[str, ...] = ()) -> list[str]:
     return found
 
 
+def holders(place: Place, *, everybody: bool) -> list[str]:
+    """
+    Say who has a GPU open, monitoring and daemons of the driver too when ``everybody`` counts.
+
+    Returns:
+        One line each: process id, name, what it holds.
+    """
+    found = []
+    proc = f"{place.root}/proc"
+    for pid in sorted(filter(str.isdigit, os.listdir(proc)), key=int):
+        name = (_text(f"{proc}/{pid}/comm") or _name_in_stat(f"{proc}/{pid}")).strip()
+        held = [one for one in _held(f"{proc}/{pid}/fd") if one.startswith("/dev/nvidia")]
+        if held and (everybody or name not in _DAEMONS):
+            found.append(f"{pid} {name or '?'} has {', '.join(held[:3])} open")
+    return found
+
+
 def _held(folder: str) -> list[str]:
     try:
         names = os.listdir(folder)

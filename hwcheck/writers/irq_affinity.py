@@ -2,8 +2,8 @@
 Where the interrupts of an RDMA device go. Subject: the device (``mlx5_0``); key ``interrupts``; value a list of CPUs.
 
 An interrupt is right when all CPUs it may go to are in the list, so a driver's own spread over near CPUs stays; one
-that may go elsewhere gets the whole list. Interrupts have other numbers after each load of the driver, so a unit of ours
-(``hwcheck-irq@DEVICE.service``, started by a rule of udev) looks them up anew.
+that may go elsewhere gets the whole list. Interrupts have other numbers after each load of the driver, so a unit of
+ours (``hwcheck-irq@DEVICE.service``, started by a rule of udev) looks them up anew.
 
 Refused: while irqbalance runs, or is enabled, and is not told to leave these interrupts alone: it would move them back
 within ten seconds. EIO says that the kernel manages an interrupt itself: not applicable.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     attribute,
     chrony,
+    driver,
     gpu,
     irq_affinity,
     kernel_argument,
@@ -22,6 +23,7 @@ from . import (
 ALL = (
     attribute,
     chrony,
+    driver,
     gpu,
     irq_affinity,
     kernel_argument,

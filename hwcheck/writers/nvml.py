@@ -67,6 +67,11 @@ def call(place: Place, gpu: str, function: str, *values: int) -> None:
     _ask(place, gpu, lambda library, handle: library.must(function, handle, *values))
 
 
+def fabric(place: Place, gpu: str) -> int:
+    """Return the state of a GPU's fabric registration; raises as :func:`state`."""
+    return int(_ask(place, gpu, lambda library, handle: library.fabric(handle)))
+
+
 def forget(place: Place) -> None:
     """Forget all answers: the driver was reloaded, or a GPU was reset."""
     _known.pop(place, None)

@@ -153,6 +153,24 @@ class Library:
         found["graphics_clocks"] = self._clocks("nvmlDeviceGetSupportedGraphicsClocks", handle, highest)
         return found
 
+    def fabric(self, handle: Any) -> int:
+        """
+        Return where the GPU's registration with the NVLink fabric stands.
+
+        Returns:
+            0 not supported, 1 not started, 2 in progress, 3 completed (nvml.h, nvmlGpuFabricInfo_v2 and _v3: 36 and
+            40 bytes, the state is the byte at 28).
+        """
+        for version, size in ((3, 40), (2, 36)):
+            buffer = self._c.create_string_buffer(64)
+            self._c.c_uint.from_buffer(buffer).value = size | version << 24
+            code = self._call("nvmlDeviceGetGpuFabricInfoV", handle, buffer)
+            if code == "SUCCESS":
+                return buffer.raw[28]
+            if code not in (*ABSENT, "ARGUMENT_VERSION_MISMATCH", "INVALID_ARGUMENT"):
+                raise NvmlError(code)
+        return 0
+
     def _text(self, function: str, *before: Any) -> str:
         buffer = self._c.create_string_buffer(96)
         self.must(function, *before, buffer, 96)

@@ -19,6 +19,7 @@ from typing import Any
 CAP = 4 << 20
 _HOPS = 40
 _TEMPORARY = ".hwcheck-"
+_DYING = 2.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -205,18 +206,23 @@ class Place:
         if self.is_image:
             raise WriteError(f"{words[0]} is not run for an image")
         try:
-            done = subprocess.run(  # noqa: S603 - fixed words; what comes from a plan is one argument, never a shell's
-                words, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False,
+            started = subprocess.Popen(  # noqa: S603 - fixed words; what comes from a plan is one argument, no shell's
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 env={"PATH": os.environ.get("PATH", _PATH) if self.root else _PATH, "LC_ALL": "C"},
             )  # fmt: skip
         except FileNotFoundError:
             raise WriteError(f"{words[0]} is not installed") from None
+        try:
+            out, err = started.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
+            started.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                started.communicate(timeout=_DYING)  # in state D it stays, and is not waited for
             raise WriteError(f"{' '.join(words)} took more than {seconds:g} s") from None
-        if done.returncode:
-            said = " ".join((done.stderr or done.stdout).decode("utf-8", "replace").split())[-300:]
-            raise WriteError(f"{' '.join(words)} ended with {done.returncode}: {said}")
-        return done.stdout.decode("utf-8", "replace")
+        if started.returncode:
+            said = " ".join((err or out).decode("utf-8", "replace").split())[-300:]
+            raise WriteError(f"{' '.join(words)} ended with {started.returncode}: {said}")
+        return out.decode("utf-8", "replace")
 
     def boot_id(self) -> str:
         """Return the id of this boot; "" for an image."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from .mechanism import ABSENT, MECHANISMS, Command, Facets, Proposal, read
 from .place import Json, Place, WriteError, words_of
 from .planned import Planned
-from .step import Step, read_acts, read_steps
+from .step import Step, disturbance, read_acts, read_steps
 
 
 class Proposed:
@@ -120,7 +120,7 @@ class Proposed:
     def _acts(self, request: Json) -> list[Json]:
         """Restart what a change needs restarted, once each, then what is asked for."""
         wanted: list[Json] = [
-            {"do": "restart", "target": step.restart, "disturbs": step.disturbs}
+            {"do": "restart", "target": step.restart, "disturbs": disturbance(step.restart, step.disturbs)}
             for step in self.steps
             if step.restart and self.results[step.number]["status"] == "would change" and not self._place.is_image
         ]

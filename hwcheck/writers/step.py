@@ -20,6 +20,8 @@ from .place import WriteError
 MOST_STEPS = 2000
 DISTURBS = ("nothing", "gpu", "board", "network", "node")
 ACTS = ("restart", "start", "reload_units", "reload_driver", "reset_gpu", "reboot")
+BOARD_UNITS = ("nvidia-fabricmanager.service",)
+"""Units whose restart is a reset of the whole board: all NVLink traffic of the node ends."""
 _NAMING = ("key", "restart")
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 _UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]{1,200}\.(?:service|timer|socket|target)")
@@ -166,5 +168,10 @@ def read_acts(told: Any) -> list[Act]:
         target = _word(f"act {number + 1}", "target", one.get("target", ""))
         if one["do"] in ("restart", "start") and not _UNIT.fullmatch(target):
             raise WriteError(f"act {number + 1}: {target!r} is no unit")
-        acts.append(Act(one["do"], target, str(one.get("disturbs") or "node")))
+        acts.append(Act(one["do"], target, disturbance(target, str(one.get("disturbs") or "node"))))
     return acts
+
+
+def disturbance(unit: str, told: str) -> str:
+    """Return what a restart disturbs: at least the board where the unit runs the board's fabric."""
+    return "board" if unit in BOARD_UNITS and told in ("nothing", "gpu") else told
