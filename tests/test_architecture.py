@@ -58,7 +58,7 @@ ADAPTERS = {
     "transports": {"__init__", "facts", "evidence", "errors", "lines", "parse", "sources", "scrub"},
     "evidence_dir": {"errors"},
     "apply": {"errors", "findings", "plan", "rollout", "writers"},
-    "history": {"facts"},
+    "history": {"errors", "facts"},
     "lab": {"errors", "sources"},
 }
 """Part that meets the outside → what it may import of the core and of what it carries to nodes; no other adapter."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from hwcheck.cli.option_types import Named, count, seconds
+from hwcheck.cli.passwords import become_of
 from hwcheck.errors import UsageError
 from hwcheck.transports.cancel import Cancel
 from hwcheck.transports.conversation import Conversation
 from hwcheck.transports.fan_out import FanOut, Limits
 from hwcheck.transports.outcome import Outcome
 from hwcheck.transports.request import Request
-from hwcheck.transports.target import LOCAL, PARAMIKO, Become, Target
+from hwcheck.transports.target import LOCAL, PARAMIKO, Target
 
 SSH_KINDS = ("paramiko", "openssh")
 _TIMEOUTS = {"quick": 60.0, "deep": 300.0}
@@ -26,29 +26,29 @@ _TIMEOUTS = {"quick": 60.0, "deep": 300.0}
 def add_target_options(parser: Any) -> None:
     """Declare the options that say which nodes, and how to read them."""
     which = parser.add_argument_group("nodes", "Without any of these: this machine.")
-    which.add_argument("-i", "--inventory", metavar="INVENTORY", action=_Named, default=[],
+    which.add_argument("-i", "--inventory", metavar="INVENTORY", action=Named, default=[],
                        help="nodes of an Ansible inventory (may be repeated)")  # fmt: skip
     which.add_argument(
         "-l",
         "--limit",
         metavar="PATTERN",
-        action=_Named,
+        action=Named,
         default="",
         help="of the inventory, only these hosts or groups",
     )
-    which.add_argument("-w", "--nodes", metavar="NODESET", action=_Named, default="",
+    which.add_argument("-w", "--nodes", metavar="NODESET", action=Named, default="",
                        help="these nodes: gpu-[001-128]; with -i, only these of the inventory")  # fmt: skip
     which.add_argument(
         "--root",
         metavar="DIR",
-        action=_Named,
+        action=Named,
         default="",
         help="an image mounted at DIR: what the next boot would be like",
     )
     which.add_argument(
         "--live-root",
         metavar="DIR",
-        action=_Named,
+        action=Named,
         default="",
         help="the file system of a running node, mounted at DIR",
     )
@@ -57,10 +57,10 @@ def add_target_options(parser: Any) -> None:
     read.add_argument(
         "--off", metavar="SOURCE", action="append", default=[], help="do not ask this source (may be repeated)"
     )
-    read.add_argument("--timeout", metavar="S", type=_seconds, default=0.0,
+    read.add_argument("--timeout", metavar="S", type=seconds, default=0.0,
                       help="seconds for one node, connection included (default: 60; deep: 300)")  # fmt: skip
-    read.add_argument("--total-timeout", metavar="S", type=_seconds, default=0.0, help="seconds for all nodes")
-    read.add_argument("--fanout", metavar="N", type=_count, default=32, help="nodes at once (default: 32)")
+    read.add_argument("--total-timeout", metavar="S", type=seconds, default=0.0, help="seconds for all nodes")
+    read.add_argument("--fanout", metavar="N", type=count, default=32, help="nodes at once (default: 32)")
     read.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
     _add_ssh_options(parser.add_argument_group("connection"))
 
@@ -69,7 +69,7 @@ def _add_ssh_options(ssh: Any) -> None:
     ssh.add_argument("--ssh", choices=SSH_KINDS, default="paramiko",
                      help="SSH client: built in (paramiko), or OpenSSH with all of its ssh_config")  # fmt: skip
     ssh.add_argument("--user", metavar="NAME", default="", help="user to log in as")
-    ssh.add_argument("--connect-timeout", metavar="S", type=_seconds, default=10.0,
+    ssh.add_argument("--connect-timeout", metavar="S", type=seconds, default=10.0,
                      help="seconds for each step of getting in (default: 10)")  # fmt: skip
     ssh.add_argument("--known-hosts", metavar="FILE", type=Path, action="append", default=[], help="more host keys")
     ssh.add_argument(
@@ -86,33 +86,6 @@ def _add_ssh_options(ssh: Any) -> None:
         "--vault-password-file", metavar="FILE", action="append", default=[], help="for the inventory's vaults"
     )
     ssh.add_argument("--vault-id", metavar="ID", action="append", default=[], help="for the inventory's vaults")
-
-
-class _Named(argparse.Action):
-    """Keeps which nodes are meant; an empty text (a variable that is not set) must not mean this machine."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
-    ) -> None:
-        """Store one value, or add it where the default is a list."""
-        if not values:
-            parser.error(f"argument {option}: is empty")
-        before = getattr(namespace, self.dest)
-        setattr(namespace, self.dest, [*before, values] if isinstance(before, list) else values)
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError("not a number of seconds")
-    return value
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if not 0 < value <= 1024:
-        raise argparse.ArgumentTypeError("from 1 to 1024")
-    return value
 
 
 class Ssh(Protocol):
@@ -223,7 +196,7 @@ def _targets(arguments: argparse.Namespace) -> list[Target]:
         raise UsageError("--root and --live-root are for this machine, not for -i or -w")
     if arguments.limit and not arguments.inventory:
         raise UsageError("--limit needs an inventory (-i)")
-    become = _become(arguments)
+    become = become_of(arguments)
     if not remote:
         return [Target("", connection=LOCAL, become=become)]
     from hwcheck.transports.variables import read_option, target_of  # noqa: PLC0415 - loaded only where it is used
@@ -268,42 +241,6 @@ def fold(names: list[str]) -> str:
     from hwcheck.transports.nodesets import fold as fold_names  # noqa: PLC0415 - loaded only where it is used
 
     return fold_names(names)
-
-
-def _become(arguments: argparse.Namespace) -> Become | None:
-    password = None
-    if arguments.ask_become_pass:
-        import getpass  # noqa: PLC0415 - only this option asks
-
-        try:
-            password = getpass.getpass("sudo password: ")
-        except EOFError as error:
-            raise UsageError("no terminal to ask for sudo's password: --become-password-file reads it") from error
-    elif arguments.become_password_file is not None:
-        password = read_password(arguments.become_password_file)
-    if not arguments.become and password is None:
-        return None
-    return Become(password=password)
-
-
-def read_password(path: Path) -> str:
-    """
-    Read a password of one line.
-
-    Raises:
-        UsageError: no such file, one that others may read, or an empty one.
-    """
-    try:
-        with path.open("rb") as file:
-            about = os.fstat(file.fileno())
-            if stat.S_ISREG(about.st_mode) and about.st_mode & 0o077:
-                raise UsageError(f"{path}: others may read it; chmod 600")
-            password = file.readline(4096).decode("utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    if not password:
-        raise UsageError(f"{path}: the first line is empty")
-    return password
 
 
 def _ssh(arguments: argparse.Namespace) -> Ssh:

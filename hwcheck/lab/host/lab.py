@@ -17,6 +17,7 @@ from typing import Any
 
 from hwcheck.lab.host import keeper, keys
 from hwcheck.lab.host.attributes import LOG, TABLE
+from hwcheck.lab.host.orders import SOCKET
 from hwcheck.lab.host.root import furnish
 from hwcheck.lab.host.syscalls import started
 
@@ -120,9 +121,8 @@ class HostLab:
         known = self._state()
         addresses = known["nodes"] | _fresh(names, known["nodes"])
         wanted = {name: addresses[name] for name in names}
-        merged = {**known["groups"]}
-        for group, of_it in (groups or {}).items():
-            merged[group] = [*dict.fromkeys((*merged.get(group, ()), *of_it))]
+        of = known["groups"]
+        merged = of | {group: [*dict.fromkeys((*of.get(group, ()), *new))] for group, new in (groups or {}).items()}
         failed: dict[str, str] = {}
         for port in [known["port"]] if known["port"] else _free_ports(list(addresses.values())):
             self._keep(addresses, port, merged)
@@ -237,7 +237,7 @@ class HostLab:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
                 line.settimeout(_PATIENCE)
-                line.connect(f"/proc/self/fd/{fd}/{keeper.SOCKET}")
+                line.connect(f"/proc/self/fd/{fd}/{SOCKET}")
                 line.sendall(json.dumps(order).encode() + b"\n")
                 with line.makefile("rb") as answer:
                     said: dict[str, Any] = json.loads(answer.readline() or b'{"error": "the keeper ended"}')
