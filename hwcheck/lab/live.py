@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 
 from hwcheck.lab import smi, tree_rdma
-from hwcheck.lab.actor.manager import Manager
+from hwcheck.lab.actor.jobs import Manager
 from hwcheck.lab.actor.place import LIVE
 from hwcheck.lab.actor.place import Node as Place
 from hwcheck.lab.actor.unit_file import on_disk
@@ -27,7 +27,11 @@ from hwcheck.lab.render import File, Planter
 from hwcheck.lab.tree_kernel import PARAMETERS
 
 FOLDER = "actor"
-_MAIN = "import sys\n\nfrom actor.main import main\n\nsys.exit(main(sys.argv[1:]))\n"
+_MAIN = """import os, sys
+from hwcheck.lab.actor.main import main
+sys.exit(main(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), sys.argv[1:]))
+"""
+_PACKAGE = "hwcheck/lab/actor"
 _COMPILE = "import compileall, sys\ncompileall.compile_dir(sys.argv[1], quiet=2, invalidation_mode={})"
 _UNCHECKED = "__import__('py_compile').PycInvalidationMode.UNCHECKED_HASH"
 _LOADABLE = ("mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "ib_umad", "gdrdrv", "nouveau")
@@ -60,10 +64,12 @@ def install(cache: Path, folder: Path) -> None:
     made = cache / f"actor-{digest}"
     if not made.exists():
         fresh = cache / f"actor-{digest}.{os.getpid()}"
-        (fresh / "actor").mkdir(parents=True)
+        (fresh / _PACKAGE).mkdir(parents=True)
+        for above in ("hwcheck", "hwcheck/lab"):
+            (fresh / above / "__init__.py").touch()
         (fresh / "__main__.py").write_text(_MAIN, encoding="utf-8")
         for name, text in texts.items():
-            (fresh / "actor" / name).write_bytes(text)
+            (fresh / _PACKAGE / name).write_bytes(text)
         subprocess.run(  # noqa: S603 - the node's interpreter on our own sources
             [python(), "-ISB", "-c", _COMPILE.format(_UNCHECKED), str(fresh)], check=False, timeout=60
         )
@@ -131,7 +137,13 @@ def _healthy_fabric(machine: Machine) -> str:
     return _rows(**{key: state[key] for key in keys if key in state})
 
 
-def write(folder: Path, wanted: Files, before: Files | None = None) -> None:
+def stale(folder: Path) -> set[str]:
+    """Return the units whose files were changed on the node, and that its systemd has not read since."""
+    manager = Manager(Place(str(folder)))
+    return {name for name in manager.node.live_names("loaded") if manager.is_stale(name)}
+
+
+def write(folder: Path, wanted: Files, before: Files | None = None, unread: set[str] | None = None) -> None:
     """
     Write live files, and let systemd read its units.
 
@@ -139,6 +151,7 @@ def write(folder: Path, wanted: Files, before: Files | None = None) -> None:
         folder: of the node.
         wanted: all of them.
         before: as they were rendered before; then only what differs is written.
+        unread: units that systemd shall not read now.
     """
     place = Place(str(folder))
     if before is None:
@@ -147,7 +160,6 @@ def write(folder: Path, wanted: Files, before: Files | None = None) -> None:
     changed = {name: text for name, text in wanted.items() if before is None or before.get(name) != text}
     for name, text in changed.items():
         place.keep(name, text)
-    manager = Manager(place)
     for name in [name.removeprefix("daemons/") for name in wanted if name.startswith("daemons/")]:
-        if before is None or not manager.is_stale(name) or f"units/{name}" in changed:
+        if name not in (unread or ()) or f"units/{name}" in changed:
             place.keep(f"loaded/{name}", on_disk(place, name))

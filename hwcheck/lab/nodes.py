@@ -20,14 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from hwcheck.errors import UsageError
-from hwcheck.lab import live, persistent, shims, tree
+from hwcheck.lab import live, persistent, tools, tree
 from hwcheck.lab.actor.boot import boot
 from hwcheck.lab.actor.place import Node as Place
 from hwcheck.lab.faults import UnknownFaultError, find, inject
-from hwcheck.lab.gpu_state import nvml_state
 from hwcheck.lab.machine import Machine
-from hwcheck.lab.nvml.attributes import change_state, write_state
-from hwcheck.lab.nvml.build import SONAME, BuildError, build
 from hwcheck.lab.platforms import PLATFORMS
 from hwcheck.lab.platforms import build as build_machine
 
@@ -118,10 +115,10 @@ def up(home: Path, name: str, platform: str, faults: list[str], system: str = "u
     machine = refuse(home, node)
     try:
         _reserve(home, node)
-        lacks = _library(home, node)
+        lacks = tools.give_library(home / LIBRARIES, node.folder)
         live.install(home / LIBRARIES, node.folder)
         tree.write(node.root, tree.render(machine))
-        _tools(node, machine)
+        tools.write(node.folder, machine)
     except OSError as error:
         raise UsageError(
             f"the lab cannot be written to {home}: {error.strerror}; --dir names another folder"
@@ -175,41 +172,6 @@ def _broken(node: Node) -> Machine:
         return node.machine()
     except UnknownFaultError as error:
         raise UsageError(str(error)) from error
-
-
-def _library(home: Path, node: Node) -> str:
-    """Give the node the lab's libnvidia-ml; returns why not."""
-    try:
-        library = build(home / LIBRARIES)
-    except BuildError as error:
-        return str(error)
-    folder = node.folder / "lib"
-    folder.mkdir()
-    shutil.copyfile(library, folder / SONAME)
-    (folder / "nvml-state").symlink_to("../nvml")
-    return ""
-
-
-def _tools(node: Node, machine: Machine, before: Machine | None = None) -> None:
-    """Write tools and NVML state anew; with the machine as it was before, only what has changed."""
-    tools = node.folder / "bin"
-    tools.mkdir(exist_ok=True)
-    scripts, old = shims.shims(machine), shims.shims(before) if before else {}
-    for old_tool in [tool for tool in tools.iterdir() if tool.name not in scripts]:
-        old_tool.unlink()
-    for name in [name for name in scripts if scripts[name] != old.get(name)]:
-        (tools / name).write_text(scripts[name], encoding="utf-8")
-        (tools / name).chmod(0o755)
-    state = node.folder / "nvml"
-    if before is None:
-        shutil.rmtree(state, ignore_errors=True)
-        write_state(state, nvml_state(machine))
-    else:
-        change_state(state, nvml_state(before), nvml_state(machine))
-    for path, text in machine.nvml_faults.items():
-        (state / path).parent.mkdir(parents=True, exist_ok=True)
-        (state / path).write_text(text + "\n", encoding="utf-8")
-    live.write(node.folder, live.files(machine), live.files(before) if before else None)
 
 
 def load(home: Path, name: str) -> Node:
@@ -294,8 +256,9 @@ def break_node(node: Node, name: str) -> list[str]:
     before = node.machine()
     changed = Node(node.folder, node.platform, [*node.faults, name], node.boot, node.os)
     machine = _broken(changed)
+    unread = live.stale(node.folder)
     paths = tree.update(node.root, tree.render(before), tree.render(machine))
-    _tools(node, machine, before)
+    tools.write(node.folder, machine, before, unread)
     node.faults = changed.faults
     node.save()
     return paths
@@ -306,7 +269,7 @@ def mend(node: Node) -> list[str]:
     had, node.faults = node.faults, []
     machine = node.machine()
     tree.restore(node.root, tree.render(machine))
-    _tools(node, machine)
+    tools.write(node.folder, machine)
     node.save()
     return had
 
@@ -329,7 +292,7 @@ def reboot(node: Node, *, user_space: bool = True) -> list[str]:
     persistent.apply(machine, node.folder)
     tree.clear_volatile(node.root)
     tree.write(node.root, tree.volatile(tree.render(machine)))
-    _tools(node, machine)
+    tools.write(node.folder, machine)
     node.save()
     if user_space:
         boot(Place(str(node.folder)))

@@ -140,7 +140,7 @@ def test_reboot_by_the_node_itself(home: Path) -> None:
 def test_the_clock_follows_the_servers_that_exist(home: Path) -> None:
     """A daemon whose servers do not answer synchronises once it has been given one that does."""
     bench = Bench(home)
-    bench.write("/etc/chrony/chrony.conf", "server 192.0.2.1 iburst\n")
+    bench.write("/etc/chrony/chrony.conf", "server 192.0.2.1 iburst\nsourcedir /etc/chrony/sources.d\n")
     bench.act("restart", "chrony")
     assert bench.run("chronyc", "-c", "tracking").stdout.strip().endswith("Not synchronised")
     bench.write("/etc/chrony/sources.d/hwcheck.sources", "server ntp2.lab.internal iburst\n")

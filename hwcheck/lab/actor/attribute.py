@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from .place import Node
+from hwcheck.lab.actor.place import Node
 
 _BIG = 2**63 - 1
 _CPU = "/sys/devices/system/cpu"
@@ -181,7 +181,7 @@ def store(node: Node, path: str, rule: Rule | None, text: str) -> None:
     Raises:
         OSError: it does not.
     """
-    from . import effects  # noqa: PLC0415 - needs the rules of this module
+    from hwcheck.lab.actor import effects  # noqa: PLC0415 - needs the rules of this module
 
     if rule is None or not rule.kind:
         raise refusal(errno.EACCES)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import modules, process, settings, udev
-from .manager import Manager
-from .place import Node, ToolError
+from hwcheck.lab.actor import modules, process, settings, udev
+from hwcheck.lab.actor.jobs import Manager
+from hwcheck.lab.actor.place import Node, ToolError
 
 _FABRIC = {"fabric_state": "2", "fabric_status": "0", "fabric_health": "0x0", "fabric_summary": "0"}
 _MANAGER = "nvidia-fabricmanager.service"

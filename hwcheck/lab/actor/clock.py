@@ -7,7 +7,7 @@ chrony.conf(5), ``sourcedir`` and ``confdir`` of Debian's chrony.conf; chronyc(1
 
 from __future__ import annotations
 
-from .place import Node, ToolError, say
+from hwcheck.lab.actor.place import Node, ToolError, say
 
 SERVERS = ("ntp1.lab.internal", "ntp2.lab.internal")
 _NETWORK = "10.0.0."

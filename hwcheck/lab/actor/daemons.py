@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import clock, interrupts
-from .place import Node
+from hwcheck.lab.actor import clock, interrupts
+from hwcheck.lab.actor.place import Node
 
 _COMPLETED = "3"
 

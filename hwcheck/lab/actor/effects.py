@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import errno
 
-from . import pci
-from .attribute import refusal
-from .place import Node
+from hwcheck.lab.actor import pci
+from hwcheck.lab.actor.attribute import refusal
+from hwcheck.lab.actor.place import Node
 
 POLICY = "/sys/module/pcie_aspm/parameters/policy"
 _FADT, _OFFSET, _NO_ASPM = "/sys/firmware/acpi/tables/FACP", 109, 0x10

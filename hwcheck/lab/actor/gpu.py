@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 
-from . import process
-from .place import Node, ToolError, say
+from hwcheck.lab.actor import process
+from hwcheck.lab.actor.place import Node, ToolError, say
 
 _NOT_LOADED = "NVML_ERROR_DRIVER_NOT_LOADED"
 _LOADS = "faults/nvmlInit_v2"

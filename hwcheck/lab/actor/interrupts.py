@@ -8,7 +8,7 @@ puts them: ``140=0``. Sources: irqbalance(1); Documentation/core-api/irq/irq-aff
 
 from __future__ import annotations
 
-from .place import Node
+from hwcheck.lab.actor.place import Node
 
 _DEFAULTS = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import subprocess
 
-from .place import Node, ToolError, say
-from .settings import shell_words
+from hwcheck.lab.actor.place import Node, ToolError, say
+from hwcheck.lab.actor.settings import shell_words
 
 CFG, SETTINGS, MORE = "/boot/grub/grub.cfg", "/etc/default/grub", "/etc/default/grub.d/*.cfg"
 ENVIRONMENT, ENTRIES = "/boot/grub/grubenv", "/boot/loader/entries/*.conf"

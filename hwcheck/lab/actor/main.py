@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 
-from .place import Node, ToolError
+from hwcheck.lab.actor.place import Node, ToolError
 
 TOOLS = {
     "systemctl": "systemctl", "reboot": "power", "shutdown": "power", "boot": "boot", "chronyc": "clock",
@@ -19,19 +18,19 @@ TOOLS = {
 """Tool → the module that has its ``run(node, tool, words)``, which returns the exit status."""
 
 
-def main(words: list[str]) -> int:
+def main(folder: str, words: list[str]) -> int:
     """
     Be a tool.
 
     Args:
+        folder: of the node.
         words: name of the tool and its arguments.
 
     Returns:
         Its exit status.
     """
-    folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
     try:
-        module = importlib.import_module("." + TOOLS[words[0]], __package__)
+        module = importlib.import_module("hwcheck.lab.actor." + TOOLS[words[0]])
         return int(module.run(Node(folder), words[0], words[1:]))
     except ToolError as error:
         sys.stderr.write(f"{error}\n")

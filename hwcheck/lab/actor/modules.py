@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import shlex
 
-from . import gpu, process, qos, settings, udev
-from .place import Node, ToolError, say
+from hwcheck.lab.actor import gpu, process, qos, settings, udev
+from hwcheck.lab.actor.place import Node, ToolError, say
 
 _NEEDS = {
     "nvidia_uvm": ("nvidia",), "nvidia_modeset": ("nvidia",), "nvidia_drm": ("nvidia_modeset",),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from .place import LOCKED, Node
+from hwcheck.lab.actor.place import LOCKED, Node
 
 _HARMLESS = frozenset(("sh", "bash", "echo", "true", "false", "sleep", "test", "cat", "printf", "env", "tee", "touch"))
 _TOPS = ("sys", "proc", "etc", "run", "var", "lib", "boot", "dev")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from .place import Node, ToolError, say
+from hwcheck.lab.actor.place import Node, ToolError, say
 
 DEVICES = "/sys/bus/pci/devices"
 _WIDTHS = {"b": 1, "w": 2, "l": 4}

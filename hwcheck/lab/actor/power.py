@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from .place import Node, ToolError, say
+from hwcheck.lab.actor.place import Node, ToolError, say
 
 TRIGGER = "/proc/sysrq-trigger"
 

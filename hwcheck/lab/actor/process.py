@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from .place import HAND, NODE, Node
+from hwcheck.lab.actor.place import HAND, NODE, Node
 
 _FIRST = 4200
 _MOST = 4_194_304

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from .place import Node, ToolError, say
+from hwcheck.lab.actor.place import Node, ToolError, say
 
 _NET = "/sys/class/net"
 _BOOT = "qos"

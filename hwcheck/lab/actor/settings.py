@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import shlex
 
-from . import attribute
-from .place import Node, ToolError, say
+from hwcheck.lab.actor import attribute
+from hwcheck.lab.actor.place import Node, ToolError, say
 
 FOLDERS = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
 _INTERFACES = "net/ipv4/conf/"

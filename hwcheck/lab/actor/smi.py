@@ -11,8 +11,8 @@ import os
 import sys
 from collections.abc import Callable
 
-from . import gpu
-from .place import Node, ToolError, say
+from hwcheck.lab.actor import gpu
+from hwcheck.lab.actor.place import Node, ToolError, say
 
 _ERRORS = {
     "NVML_ERROR_DRIVER_NOT_LOADED": (9, (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import interrupts, power
-from .manager import Manager, cpu_ranges
-from .place import Node, ToolError, say
-from .unit_file import MASK, Unit, full_name, on_disk
+from hwcheck.lab.actor import interrupts, power
+from hwcheck.lab.actor.jobs import Manager, cpu_ranges
+from hwcheck.lab.actor.place import Node, ToolError, say
+from hwcheck.lab.actor.unit_file import MASK, Unit, full_name, on_disk
 
 _OPTIONS_WITH_VALUE = (
     "-p",

@@ -12,9 +12,9 @@ import contextlib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from . import attribute, oneshot, settings
-from .manager import Manager
-from .place import Node, ToolError, say
+from hwcheck.lab.actor import attribute, oneshot, settings
+from hwcheck.lab.actor.jobs import Manager
+from hwcheck.lab.actor.place import Node, ToolError, say
 
 _CLASSES = {
     "pci": "/sys/bus/pci/devices", "net": "/sys/class/net", "infiniband": "/sys/class/infiniband",

@@ -7,7 +7,7 @@ value, an empty value empties a list; ``%i`` is what stands between ``@`` and th
 
 from __future__ import annotations
 
-from .place import Node
+from hwcheck.lab.actor.place import Node
 
 FOLDERS = (
     "/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system",

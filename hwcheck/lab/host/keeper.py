@@ -10,7 +10,6 @@ An order is one JSON object on one line, and so is the answer: ``{"do": "start",
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import gc
 import json
@@ -20,22 +19,20 @@ import signal
 import socket
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hwcheck.lab import nodes
 from hwcheck.lab.host import node, syscalls
 from hwcheck.lab.host.attributes import Attribute, Node, attributes_of
 from hwcheck.lab.host.fuse import FuseServer
-from hwcheck.lab.host.node import BOOTING
+from hwcheck.lab.host.orders import Order, answer, bind_near, read_line
+from hwcheck.lab.host.rebooting import boot_files, close_all
 
 PORT = 2200
 FOLDER = ".host"
-SOCKET, PID, LOCK, WORK = "keeper.socket", "keeper.pid", "keeper.lock", "work"
-_LINE = 1 << 20
+PID, LOCK, WORK = "keeper.pid", "keeper.lock", "work"
 _LAST_WORDS = 0.3  # seconds from the wish to reboot to the cut
-_DARK = 1.0  # seconds that a reboot takes at least: nobody listens meanwhile
 
 
 @dataclass
@@ -46,15 +43,6 @@ class _Running:
     address: str
     pid: int
     attributes: Node
-
-
-@dataclass
-class _Order:
-    """An order whose nodes have not all answered yet."""
-
-    connection: socket.socket
-    waiting: set[str]
-    answers: dict[str, Any] = field(default_factory=dict)
 
 
 class Keeper:
@@ -69,7 +57,7 @@ class Keeper:
         self._folder = folder
         self._work = folder / WORK
         self._nodes: dict[str, _Running] = {}
-        self._orders: list[_Order] = []
+        self._orders: list[Order] = []
         self._starts = 0
         self._selector = selectors.DefaultSelector()
         self._fuse = FuseServer(self._lose, self._reboot_soon)
@@ -146,21 +134,8 @@ class Keeper:
         self._lose(name)
         pid = os.fork()
         if pid == 0:
-            self._boot_files(name)
+            boot_files(self._folder.parent / name)
         self._booting[pid] = name, running.address
-
-    def _boot_files(self, name: str) -> None:
-        """Be the firmware and the loader of a node. Never returns."""
-        status = 1
-        try:
-            self._close_all({0, 1, 2})
-            begun = time.monotonic()
-            nodes.reboot(nodes.load(self._folder.parent, name), user_space=False)
-            (self._folder.parent / name / BOOTING).touch()
-            time.sleep(max(0.0, _DARK - (time.monotonic() - begun)))
-            status = 0
-        finally:
-            os._exit(status)
 
     def _booted(self, name: str, address: str) -> None:
         if name in self._nodes:
@@ -178,39 +153,39 @@ class Keeper:
         connection, _ = door.accept()
         connection.settimeout(5)
         try:
-            order = json.loads(_read_line(connection))
+            order = json.loads(read_line(connection))
             self._carry_out(order, connection)
         except (OSError, ValueError, KeyError) as error:
-            _answer(connection, {"error": f"{type(error).__name__}: {error}"})
+            answer(connection, {"error": f"{type(error).__name__}: {error}"})
 
     def _carry_out(self, order: dict[str, Any], connection: socket.socket) -> None:
         match order["do"]:
             case "start":
-                self._start(_Order(connection, set(order["nodes"])), order["nodes"], order["port"])
+                self._start(Order(connection, set(order["nodes"])), order["nodes"], order["port"])
             case "stop":
                 for name in order["nodes"]:
                     self._lose(name)
-                _answer(connection, dict.fromkeys(order["nodes"], "ok"))
+                answer(connection, dict.fromkeys(order["nodes"], "ok"))
             case "reboot":
                 for name in order["nodes"]:
                     self._reboot(name)
                 waiting = set(order["nodes"]) & {name for name, _ in self._booting.values()}
-                self._orders.append(_Order(connection, waiting, dict.fromkeys(set(order["nodes"]) - waiting, "off")))
+                self._orders.append(Order(connection, waiting, dict.fromkeys(set(order["nodes"]) - waiting, "off")))
                 self._finish(self._orders[-1])
             case "tables":
                 for running in self._nodes.values():
                     running.attributes.read_table()
-                _answer(connection, {})
+                answer(connection, {})
             case "list":
                 known = {name: running.address for name, running in self._nodes.items()}
-                _answer(connection, known | dict(self._booting.values()))
+                answer(connection, known | dict(self._booting.values()))
             case "end":
                 self._end()
-                _answer(connection, {})
+                answer(connection, {})
             case other:
                 raise ValueError(f"no such order: {other}")
 
-    def _start(self, order: _Order, nodes: dict[str, str], port: int) -> None:
+    def _start(self, order: Order, nodes: dict[str, str], port: int) -> None:
         for name, address in nodes.items():
             if name in self._nodes:
                 order.answers[name] = "runs already"
@@ -225,7 +200,7 @@ class Keeper:
             self._selector.register(ready, selectors.EVENT_READ, self._hearer(order, name))
         self._finish(order)
 
-    def _hearer(self, order: _Order | None, name: str) -> Any:
+    def _hearer(self, order: Order | None, name: str) -> Any:
         """Return what hears a node say that it runs; without an order all those that wait for its reboot are told."""
 
         def hear(ready: int) -> None:
@@ -239,9 +214,9 @@ class Keeper:
 
         return hear
 
-    def _finish(self, order: _Order) -> None:
+    def _finish(self, order: Order) -> None:
         if not order.waiting:
-            _answer(order.connection, order.answers)
+            answer(order.connection, order.answers)
             if order in self._orders:
                 self._orders.remove(order)
 
@@ -277,49 +252,10 @@ class Keeper:
     def _become(self, folder: Path, place: Path, served: dict[str, Path], listener: socket.socket, answer: int) -> None:
         """Be the node: close what is the keeper's. Never returns."""
         try:
-            self._close_all({0, 1, 2, listener.fileno(), answer})
+            close_all({0, 1, 2, listener.fileno(), answer})
             node.run(folder, place, served, listener, answer)
         finally:
             os._exit(1)
-
-    @staticmethod
-    def _close_all(kept: set[int]) -> None:
-        """Close what is the keeper's in a child of it."""
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        for fd in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
-            if fd not in kept:
-                with contextlib.suppress(OSError):  # the one that listed them
-                    os.close(fd)
-
-
-def bind_near(door: socket.socket, folder: Path) -> None:
-    """Bind a socket in a folder whose path may be longer than an address of a socket."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        Path(folder, SOCKET).unlink(missing_ok=True)
-        door.bind(f"/proc/self/fd/{fd}/{SOCKET}")
-    finally:
-        os.close(fd)
-
-
-def _read_line(connection: socket.socket) -> bytes:
-    data = b""
-    while not data.endswith(b"\n") and len(data) < _LINE:
-        part = connection.recv(65536)
-        if not part:
-            break
-        data += part
-    return data
-
-
-def _answer(connection: socket.socket, what: dict[str, Any]) -> None:
-    try:
-        connection.sendall(json.dumps(what).encode() + b"\n")
-    except OSError:
-        pass  # who asked is gone
-    finally:
-        connection.close()
 
 
 def main() -> None:

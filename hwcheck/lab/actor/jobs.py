@@ -8,9 +8,9 @@ Sources: systemd.unit(5) for Requires, Wants, PartOf, After and the ``.wants`` f
 
 from __future__ import annotations
 
-from . import daemons, oneshot, process
-from .place import Node, ToolError
-from .unit_file import FOLDERS, Unit, full_name, on_disk, split
+from hwcheck.lab.actor import daemons, oneshot, process
+from hwcheck.lab.actor.place import Node, ToolError
+from hwcheck.lab.actor.unit_file import FOLDERS, Unit, full_name, on_disk, split
 
 _NEW = {
     "ActiveState": "inactive", "SubState": "dead", "MainPID": "0", "NRestarts": "0", "ExecMainStatus": "0",
