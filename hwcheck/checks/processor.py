@@ -14,7 +14,7 @@ _PIN = Remedy(
     "it unless these interrupts are banned there.",
     role="numa_pinning",
     disturbs="nothing",
-    worked_out="irq_affinity interrupts = the CPUs near the device (only with opt-in)",
+    worked_out="irq_affinity interrupts = the CPUs near the device, irqbalance off (only with opt-in)",
     by_hand="The list of near CPUs is too long for the evidence.",
 )
 _LONGEST = 200
@@ -44,7 +44,10 @@ def interrupts_are_near(given: Given) -> Answer:
     text = f"{near} of {total} interrupts go to near CPUs ({irqs['cpus']})"
     remedy = _PIN
     if len(irqs["cpus"]) < _LONGEST:
-        remedy = replace(_PIN, by_hand="", writes=(Write("irq_affinity", "interrupts", irqs["cpus"], opt_in=True),))
+        remedy = replace(_PIN, by_hand="", writes=(
+            Write("unit", "irqbalance.service", "disabled", opt_in=True, indirect=True),
+            Write("irq_affinity", "interrupts", irqs["cpus"], opt_in=True),
+        ))  # fmt: skip
     if near == 0:
         text = f"none of {total} interrupts goes to a near CPU ({irqs['cpus']})"
         return warn(text, observed=0, expected=total, remedy=remedy)

@@ -120,7 +120,8 @@ class _Making:
             unit, _, rest = key.partition(" ")
             here = unit_here(self._snapshot, unit)
             if here is None:
-                self._leave(finding, "by hand", f"{unit} is not installed, or masked")
+                if write.value != "disabled":  # what is not there need not be stopped
+                    self._leave(finding, "by hand", f"{unit} is not installed, or masked")
                 return False
             key, restart = f"{here} {rest}".rstrip(), here if restart == unit else restart
         refused = self._snapshot.value(write.refused_by) if write.refused_by else ""

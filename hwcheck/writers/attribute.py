@@ -1,7 +1,7 @@
 """
 Attributes of the kernel below /sys: running by one write each, next boot by tmpfiles.d(5) or a rule of udev(7).
 
-Key: a path, with shell patterns (``/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor``): one line at boot, one
+Key: a path, with shell patterns (``/sys/devices/system/cpu/cpufreq/policy*/scaling_governor``): one line at boot, one
 write for each match, each file once (the CPUs of a policy share theirs). Value: a word. How a text is compared follows
 from the attribute: ``always [madvise] never`` by the word in brackets, numbers and lists of CPUs by what they mean.
 

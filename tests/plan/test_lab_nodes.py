@@ -15,7 +15,7 @@ from tests.lab.lab_node import evidence_from
 
 PROFILES = ProfileSet()
 ASPM = "/sys/module/pcie_aspm/parameters/policy"
-GOVERNOR = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
+GOVERNOR = "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
 
 
 def planned(home: Path, platform: str, *faults: str, asked: tuple[str, ...] = ()) -> NodePlan:
