@@ -108,7 +108,13 @@ def _roll(
     )  # fmt: skip
     left = [plan for name, plan in plans.items() if roll.state(name) in states.UNFINISHED]
     domains = {plan.name: plan.domain for plan in left if plan.domain}
-    why = roll.go(plan_waves(left, arguments.wave.split(","), domains, arguments.max_down))
+    try:
+        why = roll.go(plan_waves(left, arguments.wave.split(","), domains, arguments.max_down))
+    except (OSError, KeyboardInterrupt) as error:
+        words = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
+        print(f"hwcheck: the run broke off: {words}", file=sys.stderr)
+        print(f"hwcheck apply --resume {run.name} goes on; hwcheck rollback {run.name} takes back what was changed")
+        return 1
     run.end("held" if why else "done", why)
     audit(f"run {run.name} {'holds: ' + why if why else 'is done'}")
     return _tell(run, why, short=short)

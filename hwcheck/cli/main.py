@@ -40,6 +40,10 @@ def main(argv: list[str] | None = None) -> int:
         # the reader (head, less) is gone: no traceback, and no second one when the interpreter flushes stdout
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # 128 + SIGPIPE, what a shell would see of a program that the signal ends
+    except OSError as error:
+        # a full disk, a folder that may not be written: a traceback would end with 1, which means that a node fails
+        print(f"hwcheck: {printable(f'{error.filename or arguments.verb}: {error.strerror}')}", file=sys.stderr)
+        return USAGE
     except KeyboardInterrupt:
         print("hwcheck: interrupted", file=sys.stderr)
         return 130
@@ -59,7 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
         "3 something asked could not be told.",
     )
     parser.add_argument("--version", action="version", version=f"hwcheck {__version__}")
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb")
     check_verb.add_parser(verbs)
     collect_verb.add_parser(verbs)
     plan_verb.add_parser(verbs)
