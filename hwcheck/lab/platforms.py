@@ -219,6 +219,7 @@ def _services(told: dict[str, Any]) -> dict[str, Service]:
         names.append("nvlsm")
     found = {name: Service() for name in names}
     found["nvidia-persistenced"].command = PERSISTENCED + " --persistence-mode --verbose"
+    found["irqbalance"].command = "/usr/sbin/irqbalance --foreground $IRQBALANCE_ARGS"
     return found
 
 

@@ -210,6 +210,8 @@ def _process(process: Process, files: Planter) -> None:
         + "0 " * 30
     )
     files.put(f"{here}/stat", fields)
+    files.put(f"{here}/comm", process.name)
+    files.put(f"{here}/cmdline", process.name.encode() + b"\0")
     files.put(
         f"{here}/status", f"Name:\t{process.name}\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n"
     )

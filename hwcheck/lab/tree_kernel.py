@@ -136,6 +136,7 @@ def _services(machine: Machine, files: Planter) -> None:
         path = f"/usr/lib/systemd/system/{name}.service"
         files.put(path, (
             f"[Unit]\nDescription={name} of the lab\n[Service]\nExecStart={service.command or f'/usr/sbin/{name}'}\n"
+            f"EnvironmentFile=-/etc/default/{name}\n"
             "LimitMEMLOCK=infinity\nLimitNOFILE=1048576\n[Install]\nWantedBy=multi-user.target\n"
         ))  # fmt: skip
         if service.enabled == "enabled":
@@ -149,7 +150,8 @@ def _services(machine: Machine, files: Planter) -> None:
 def _packages(machine: Machine, files: Planter) -> None:
     arch = "amd64" if machine.arch == "x86_64" else "arm64"
     rows = (
-        f"Package: {name}\nStatus: install ok installed\nArchitecture: {arch}\nVersion: {version}\n"
+        f"Package: {name}\nStatus: install ok installed\nMaintainer: lab\nArchitecture: {arch}\nVersion: {version}\n"
+        "Description: of the lab\n"
         for name, version in machine.packages.items()
     )
     if machine.os == "ubuntu":  # the data base of rpm is none that a lab could write

@@ -4,7 +4,7 @@ What an attribute of the kernel takes when it is written: the rules of Linux. Bo
 * choice: one of the words that it shows, of which the chosen one stands in brackets;
 * word: one of the words in the file beside it that lists them, or of the rule's own;
 * numbers: whole numbers within a range, as many as there are now;
-* tclass: the traffic class of an RDMA device, shown as ``Global tclass=106``; 0 is none;
+* tclass: the traffic class of an RDMA device, shown as ``Global tclass=106``; -1 and 0 are none;
 * managed: an interrupt that the kernel itself places: EIO (kernel/irq/manage.c, irq_can_set_affinity_usr);
 * bytes: written where they are written, as in PCI config space;
 * text: anything of one line;
@@ -136,6 +136,8 @@ def _numbers(node: Node, path: str, rule: Rule, text: str) -> str:
 
 
 def _class(_node: Node, _path: str, rule: Rule, text: str) -> str:
+    if text == "-1":
+        return ""
     if not text.isdecimal() or int(text) > rule.high:
         raise refusal(errno.EINVAL)
     return f"Global tclass={int(text)}" if int(text) else ""

@@ -1,7 +1,8 @@
 """
 What the lab's daemons do when they start and stop, beside having a process.
 
-Sources: nvidia-persistenced(1): persistence mode is what it was told on its command line, and goes with it. Fabric
+Sources: nvidia-persistenced(1) and its option_table.h: persistence mode is on, unless it was told otherwise, and goes
+with it. Fabric
 Manager user guide: it starts only with the driver of its own version, and then trains the NVLink fabric, after which
 each GPU registers. chrony.conf(5), ``makestep``: it steps the clock at its first updates.
 """
@@ -19,7 +20,8 @@ _COMPLETED = "3"
 def _persistence(node: Node, command: str) -> str:
     if not node.exists("/sys/module/nvidia"):
         return "the NVIDIA kernel module is not loaded"
-    _set_persistence(node, "1" if "--persistence-mode" in command.split() else "0")
+    modes = [word for word in command.split() if word in ("--persistence-mode", "--no-persistence-mode")]
+    _set_persistence(node, "0" if modes[-1:] == ["--no-persistence-mode"] else "1")
     return ""
 
 

@@ -162,7 +162,8 @@ class Manager:
             why = daemons.started(self.node, unit.name, lines[-1] if lines else "")
             if why:
                 self._failed(unit.name, 1)
-            pid = process.begin(self.node, unit.name, about, self.limits(unit))
+            command = self._command(unit, lines[-1] if lines else "")
+            pid = process.begin(self.node, unit.name, {**about, "command": command}, self.limits(unit))
             self._set(unit.name, ActiveState="active", SubState="running", MainPID=str(pid), Result="success",
                       ExecMainStatus="0")  # fmt: skip
             return
@@ -174,6 +175,16 @@ class Manager:
         stays = unit.last("Service.RemainAfterExit") in ("yes", "true", "1", "on")
         shown = ("active", "exited") if stays else ("inactive", "dead")
         self._set(unit.name, ActiveState=shown[0], SubState=shown[1], Result="success", ExecMainStatus="0")
+
+    def _command(self, unit: Unit, line: str) -> str:
+        """Return what a daemon is started with; its own files of settings fill it in."""
+        rows = [
+            row for path in unit.all("Service.EnvironmentFile") for row in self.node.text(path.lstrip("-")).splitlines()
+        ]
+        known = dict(row.split("=", 1) for row in [*unit.all("Service.Environment"), *rows] if "=" in row)
+        known = {key.strip('"'): value.strip("\"'") for key, value in known.items() if not key.startswith("#")}
+        words = [word for one in line.split() for word in oneshot.expanded(one, known)]
+        return " ".join(word for word in words if not word.startswith("$"))
 
     def _failed(self, name: str, status: int) -> None:
         self._set(name, ActiveState="failed", SubState="failed", Result="exit-code", ExecMainStatus=str(status))

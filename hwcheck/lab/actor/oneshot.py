@@ -11,7 +11,9 @@ import os
 
 from hwcheck.lab.actor.place import LOCKED, Node
 
-_HARMLESS = frozenset(("sh", "bash", "echo", "true", "false", "sleep", "test", "cat", "printf", "env", "tee", "touch"))
+_HARMLESS = frozenset(("sh", "bash", "echo", "true", "false", "sleep", "test", "cat", "printf", "env"))
+_BELOW = frozenset(("mkdir", "rm", "touch", "tee", "rmdir"))
+"""Programs that are run in tree form where all that they are told lies below the node's root."""
 _TOPS = ("sys", "proc", "etc", "run", "var", "lib", "boot", "dev")
 _BEFORE = " '\"=>:;(\t"
 _PREFIXES = "-@:+!"
@@ -37,9 +39,9 @@ def run(node: Node, line: str, settings: list[str]) -> int:
     words = shlex.split(line.lstrip(_PREFIXES))
     environment = {"PATH": _path(node), "LANG": "C.UTF-8", LOCKED: "1"}
     environment |= dict(word.split("=", 1) for setting in settings for word in shlex.split(setting) if "=" in word)
-    words = [word for plain in words for word in _expanded(plain, environment)]
-    if not node.is_host:
-        words = [_program(node, words[0]), *(_below(node, word) for word in words[1:])]
+    words = [word for plain in words for word in expanded(plain, environment)]
+    if not node.is_host and words:
+        words = [_program(node, words[0], words[1:]), *(_below(node, word) for word in words[1:])]
     if not words or not words[0]:
         return 0 if forgiven else 203
     try:
@@ -53,12 +55,12 @@ def run(node: Node, line: str, settings: list[str]) -> int:
     return 0 if forgiven else done.returncode
 
 
-def _expanded(word: str, environment: dict[str, str]) -> list[str]:
-    """Fill in ``$NAME`` and ``${NAME}`` where the unit sets the name; a word that is all name is split."""
+def expanded(word: str, environment: dict[str, str]) -> list[str]:
+    """Fill in ``$NAME`` (split) and ``${NAME}`` where the unit sets the name; ``$$`` is ``$``."""
     if word.startswith("$") and word[1:].strip("{}") in environment and word.isascii():
         value = environment[word[1:].strip("{}")]
         return [value] if word.startswith("${") else value.split()
-    return [word]
+    return [word.replace("$$", "$")]
 
 
 def _path(node: Node) -> str:
@@ -66,13 +68,14 @@ def _path(node: Node) -> str:
     return usual if node.is_host else f"{node.folder}/bin:{usual}"
 
 
-def _program(node: Node, word: str) -> str:
+def _program(node: Node, word: str, rest: list[str]) -> str:
     """Return what is run for a program in tree form: the node's tool, or one that can do no harm; "" for no such."""
     name = word.rpartition("/")[2]
     tool = f"{node.folder}/bin/{name}"
     if os.access(tool, os.X_OK):
         return tool
-    if name in _HARMLESS:
+    is_below = all(one.startswith("-") or _below(node, one).startswith(node.tree + "/") for one in rest)
+    if name in _HARMLESS or (name in _BELOW and is_below):
         return name
     own = node.tree + word
     return own if word.startswith("/") and os.access(own, os.X_OK) else ""

@@ -25,7 +25,7 @@ def begin(node: Node, unit: str, about: dict[str, str], limits: dict[str, str]) 
     Args:
         node: of it.
         unit: name with suffix; its cgroup gets the process.
-        about: ``comm``, and ``devices`` that it holds open, separated by blanks.
+        about: ``comm``, ``command``, and ``devices`` that it holds open; words separated by blanks.
         limits: ``LimitMEMLOCK``, ``LimitNOFILE``, ``CPUAffinity``, ``NUMAMask`` as systemctl shows them.
 
     Returns:
@@ -38,6 +38,7 @@ def begin(node: Node, unit: str, about: dict[str, str], limits: dict[str, str]) 
     comm = about.get("comm", unit.rpartition(".")[0])[:15]
     node.put(f"{here}/stat", f"{pid} ({comm}) S 1 " + "0 " * 17 + f"{started} " + "0 " * 30)
     node.put(f"{here}/comm", comm)
+    node.put(f"{here}/cmdline", about.get("command", comm).replace(" ", "\0") + "\0")
     allowed = {"Cpus_allowed_list": limits.get("CPUAffinity", ""), "Mems_allowed_list": limits.get("NUMAMask", "")}
     rows = "".join(f"{name}:\t{value.replace(' ', ',')}\n" for name, value in allowed.items() if value)
     node.put(f"{here}/status", f"Name:\t{comm}\n{rows}voluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n")

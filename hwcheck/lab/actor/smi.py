@@ -92,9 +92,10 @@ def _options(node: Node, words: list[str]) -> tuple[dict[str, str], list[int]]:
     if "-i" not in options:
         return options, known
     names = {str(number): number for number in known}
-    names |= {node.nvml(f"gpu{number}/{key}"): number for number in known for key in ("uuid", "pci_bus_id")}
+    names |= {node.nvml(f"gpu{number}/{key}").lower(): number for number in known for key in ("uuid", "pci_bus_id")}
+    names |= {node.nvml(f"gpu{number}/pci_bus_id").lower()[4:]: number for number in known}
     try:
-        return options, [names[one] for one in options["-i"].split(",")]
+        return options, [names[one.lower()] for one in options["-i"].split(",")]
     except KeyError as error:
         raise ToolError(f"No devices were found: {error.args[0]}", 6) from None
 

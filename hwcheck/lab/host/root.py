@@ -13,6 +13,7 @@ import os
 import shutil
 from pathlib import Path
 
+from hwcheck.lab.actor.main import TOOLS
 from hwcheck.lab.actor.place import HAND, NODE
 from hwcheck.lab.host.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, bind, mount
 
@@ -166,6 +167,12 @@ class RootBuilder:
                 shown[path] = short
         (usr / "local").mkdir(parents=True, exist_ok=True)
         (usr / "local/sbin").symlink_to(f"{NODE}/bin")
+        for tool in TOOLS:  # units and rules name a tool by its usual place
+            for folder in ("bin", "sbin"):
+                if (self._folder / "bin" / tool).exists():
+                    (usr / folder).mkdir(exist_ok=True)
+                    (usr / folder / tool).write_text(f'#!/bin/sh\nexec {NODE}/bin/{tool} "$@"\n', encoding="ascii")
+                    (usr / folder / tool).chmod(0o755)
         library = self._folder / "lib/libnvidia-ml.so.1"
         if library.exists():
             machine = Path("usr/lib", f"{os.uname().machine}-linux-gnu")
