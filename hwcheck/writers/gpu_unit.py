@@ -58,6 +58,7 @@ def line_of(tool: str, uuid: str, key: str, value: str) -> str:
     words = [tool, "-i", uuid, _OPTIONS[key], value]
     if key == "power_limit":
         return own_unit.exec_line(words)
+    words[0] = tool.rpartition("/")[2]  # systemd gives the shell the usual PATH
     return own_unit.shell_line(f"{' '.join(words)} && echo {value} > {gpu_clocks.mark_of(uuid, key)}")
 
 
