@@ -55,7 +55,8 @@ def test_locks_and_limits_are_kept_by_one_unit(gpus: Gpus) -> None:
     assert (gpus.get("power_limit"), gpus.get("locked_sm_clocks", 1)) == ("500000", "1500 1980")
     text = gpus.node.text(UNIT.settings()) or ""
     assert f"; key {GPU} power_limit\nExecStart=-/usr/bin/nvidia-smi -i {UUID} -pl 500\n" in text
-    assert f"/bin/sh -c 'nvidia-smi -i {UUID} -lgc 1980,1980 && echo 1980,1980 > /run/hwcheck/clocks/{UUID}.graphics_clocks'" in text
+    command = f"nvidia-smi -i {UUID} -lgc 1980,1980"
+    assert f"-c '{command} && echo 1980,1980 > /run/hwcheck/clocks/{UUID}.graphics_clocks'" in text
     for target in ("multi-user.target", "nvidia-persistenced.service"):
         link = gpus.node.root / WANTS.format(target)
         assert str(link.readlink()) == "/etc/systemd/system/hwcheck-gpu.service"
