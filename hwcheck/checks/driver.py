@@ -138,10 +138,21 @@ def library_matches_module(given: Given) -> Answer:
     )
 
 
+HALF_UPGRADE = Remedy(
+    "hands",
+    "Install modules, libraries and fabric manager of one version, then reload the driver or reboot: a reload now "
+    "would load a module that the libraries refuse.",
+    role="driver_stack",
+    disturbs="node",
+)
+"""Module file and libraries on disk are of two versions: the package manager stopped half-way, or a hold did."""
+
+
 @relation(
     "driver.next_load",
     needs=("driver.module_version",),
     any_of=("driver.module_installed", "driver.package_version"),
+    uses=("driver.libraries",),
     remedy=Remedy(
         "act",
         "Drain the node and reload the driver or reboot, so that the loaded version is the installed one.",
@@ -167,7 +178,12 @@ def loaded_is_installed(given: Given) -> Answer:
     installed = given.maybe("driver.module_installed") or given.maybe("driver.package_version")
     if loaded == installed:
         return ok(f"driver {loaded} is loaded and installed", observed=loaded, expected=installed)
-    return warn(f"driver {loaded} is loaded, {installed} is installed", observed=loaded, expected=installed)
+    text = f"driver {loaded} is loaded, {installed} is installed"
+    others = {record["version"] for record in given.maybe("driver.libraries") or ()} - {installed}
+    if others:
+        remedy = replace(HALF_UPGRADE, text=f"{HALF_UPGRADE.text} The libraries are {', '.join(sorted(others))}.")
+        return warn(text, observed=loaded, expected=installed, remedy=remedy)
+    return warn(text, observed=loaded, expected=installed)
 
 
 _HOLD = Remedy(

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+from hwcheck.checks.driver import HALF_UPGRADE
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, warn
 from hwcheck.facts import Facet
 from hwcheck.findings import Act, Remedy, Urgency, Write
@@ -162,6 +163,7 @@ def driver_for_next_kernel(given: Given) -> Answer:
 @relation(
     "driver.libraries",
     needs=("driver.libraries", "driver.module_version"),
+    uses=("driver.module_installed",),
     urgency=Urgency.JOB_END,
     remedy=Remedy(
         "act",
@@ -195,4 +197,6 @@ def libraries_match_module(given: Given) -> Answer:
         return ok(f"module and libraries are both {loaded}", observed=loaded, expected=loaded)
     core = any(name.startswith(("libnvidia-ml ", "libcuda ")) for name in wrong)
     text = f"module {loaded} is loaded, libraries on disk are {', '.join(wrong[:4])}"
-    return (fail if core else warn)(text, observed=wrong, expected=loaded)
+    installed = given.maybe("driver.module_installed")
+    half = installed is not None and any(record["version"] != installed for record in records)
+    return (fail if core else warn)(text, observed=wrong, expected=loaded, remedy=HALF_UPGRADE if half else None)

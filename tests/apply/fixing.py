@@ -31,9 +31,11 @@ OPT_IN = "pcie,clocks,power,roce,rdma,numa,cpu,kernel,driver,gpu,hbm,nvlink,fabr
 FIXABLE = (
     "persistence-off", "clock-lock", "power-cap", "acs-on", "aspm-on", "mrrs-512", "irqs-far", "trust-pcp", "no-pfc",
     "wrong-tos", "ecn-off", "governor-powersave", "chrony-dead", "memlock-64k", "numa-balancing",
-    "arguments-lost", "fabric-manager-down", "scheduler-down", "imex-down", "stale-module", "remap-pending",
+    "arguments-lost", "fabric-manager-down", "scheduler-down", "library-mismatch", "remap-pending",
 )  # fmt: skip
 """Faults that are settings or wait for an act; the others need hands, or an owner's decision."""
+_FOREVER = "a lock of somebody else was before, which NVML does not tell"
+"""What no rollback can bring back, and says so."""
 _LEFT_OUT = (
     "/root/var/log/sshd.log",
     "/attributes.log",
@@ -97,7 +99,7 @@ class FixBench:
         )  # fmt: skip
 
     def _on_all(self, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
-        return self.hwcheck(verb, "-i", str(self.lab.inventory), "--site", str(SITE), "-q", *words)
+        return self.hwcheck(verb, "-i", str(self.lab.inventory), "--site", str(SITE), "-q", "--timeout", "180", *words)
 
     def check(self) -> dict[str, dict[tuple[str, str], str]]:
         """Return what every node says: node → (check, subject) → status."""
@@ -158,7 +160,8 @@ class FixBench:
         self._look(applied)
         told = self.hwcheck("rollback", self.last_run().name, "--yes", "-q")
         for line in told.stdout.splitlines():
-            self._add(line.partition(":")[0], line) if "left as it is" in line or "not taken back" in line else None
+            if ("left as it is" in line or "not taken back" in line) and _FOREVER not in line:
+                self._add(line.partition(":")[0], line)
         after = {row.name: self.files(row.name) for row in self.rows}
         for row in self.rows:
             differ = sorted(
@@ -229,7 +232,9 @@ class FixBench:
 
 def _acts(row: Row) -> bool:
     """Tell whether something is done that nothing undoes: a service that was started, a reset, a reboot."""
-    return any(step.startswith(("start ", "restart ", "reset", "reload", "reboot")) for step in row.steps)
+    return "gpu graphics_clocks" in row.steps or any(
+        step.startswith(("start ", "restart ", "reset", "reload", "reboot")) for step in row.steps
+    )
 
 
 def _difference(before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) -> str:
