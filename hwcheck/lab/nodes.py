@@ -290,8 +290,7 @@ def reboot(node: Node, *, user_space: bool = True) -> list[str]:
     node.faults, node.boot = stay, node.boot + 1
     machine = node.machine()
     persistent.apply(machine, node.folder)
-    tree.clear_volatile(node.root)
-    tree.write(node.root, tree.volatile(tree.render(machine)))
+    tree.renew_volatile(node.root, tree.render(machine))
     tools.write(node.folder, machine)
     node.save()
     if user_space:

@@ -45,7 +45,8 @@ def write(folder: Path, machine: Machine, before: Machine | None = None, unread:
         (tools / name).chmod(0o755)
     state = folder / "nvml"
     if before is None:
-        shutil.rmtree(state, ignore_errors=True)
+        for faults in [state / "faults", *state.glob("gpu*/faults")]:
+            shutil.rmtree(faults, ignore_errors=True)
         write_state(state, nvml_state(machine))
     else:
         change_state(state, nvml_state(before), nvml_state(machine))

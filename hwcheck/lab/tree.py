@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -103,7 +104,22 @@ def volatile(tree: Tree) -> Tree:
     return {path: entry for path, entry in tree.items() if path.startswith(VOLATILE)}
 
 
-def clear_volatile(root: Path) -> None:
-    """Take away what does not outlive a reboot."""
+def renew_volatile(root: Path, tree: Tree) -> None:
+    """Make what does not outlive a reboot that of a tree; what is the same is not written again."""
+    wanted = volatile(tree)
+    folders = {path[:at] for path in wanted for at, sign in enumerate(path) if sign == "/"}
+    top = str(root)
     for folder in VOLATILE:
-        shutil.rmtree(root / folder.strip("/"), ignore_errors=True)
+        for base, inner, names in os.walk(top + folder.rstrip("/"), topdown=False):
+            here = base[len(top) :]
+            for name in names:
+                if f"{here}/{name}" not in wanted:
+                    (root / base / name).unlink()
+            for name in inner:
+                place = root / base / name
+                if place.is_symlink():
+                    if f"{here}/{name}" not in wanted:
+                        place.unlink()
+                elif f"{here}/{name}" not in folders:
+                    place.rmdir()
+    write(root, {path: entry for path, entry in wanted.items() if not _is_there(root / path.strip("/"), path, entry)})

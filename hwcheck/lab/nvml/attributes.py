@@ -210,6 +210,14 @@ def _write(folder: Path, values: dict[str, Any], table: dict[str, Attribute]) ->
         if name in values:
             value = values[name]
             text = " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-            (folder / name).write_text(text + "\n", encoding="utf-8")
+            if _text(folder / name) != text + "\n":
+                (folder / name).write_text(text + "\n", encoding="utf-8")
         else:
             (folder / name).unlink(missing_ok=True)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return None
