@@ -137,6 +137,11 @@ class Keeper:
             boot_files(self._folder.parent / name)
         self._booting[pid] = name, running.address
 
+    def _stay_off(self, name: str) -> None:
+        """Let a node not come back from a reboot."""
+        self._due = [moment for moment in self._due if moment[1] != name]
+        self._booting = {pid: who for pid, who in self._booting.items() if who[0] != name}
+
     def _booted(self, name: str, address: str) -> None:
         if name in self._nodes:
             return
@@ -165,6 +170,7 @@ class Keeper:
             case "stop":
                 for name in order["nodes"]:
                     self._lose(name)
+                    self._stay_off(name)
                 answer(connection, dict.fromkeys(order["nodes"], "ok"))
             case "reboot":
                 for name in order["nodes"]:
