@@ -30,6 +30,7 @@ def library_mismatch(machine: Machine, part: int) -> None:
         if machine.driver in machine.packages[name]:
             machine.packages[name] = machine.packages[name].replace(machine.driver, _NEWER)
     machine.kernel.module_files = dict.fromkeys(machine.kernel.module_files, _NEWER)
+    machine.versions = dict.fromkeys(machine.versions, _NEWER)
     machine.nvml_faults["faults/nvmlInit_v2"] = "NVML_ERROR_LIB_RM_VERSION_MISMATCH"
     machine.say(
         f"NVRM: API mismatch: the client 'nvidia-smi' (pid 4711)\n has the version {_NEWER}, "
