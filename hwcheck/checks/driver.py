@@ -145,14 +145,28 @@ HALF_UPGRADE = Remedy(
     role="driver_stack",
     disturbs="node",
 )
-"""Module file and libraries on disk are of two versions: the package manager stopped half-way, or a hold did."""
+"""What is installed is of two versions: the package manager stopped half-way, or a hold did."""
+
+
+def half_upgrade(given: Given, installed: str) -> Remedy | None:
+    """Return what to do where libraries or fabric manager are of another version than the module on disk."""
+    records = given.maybe("driver.libraries") or ()
+    others = {f"libraries {record['version']}" for record in records if record["version"] != installed}
+    manager = given.maybe("service.fabric_manager.version")
+    if manager is not None and manager != installed:
+        others.add(f"fabric manager {manager}")
+    if not others:
+        return None
+    return replace(
+        HALF_UPGRADE, text=f"{HALF_UPGRADE.text} Installed: module {installed}, {', '.join(sorted(others))}."
+    )
 
 
 @relation(
     "driver.next_load",
     needs=("driver.module_version",),
     any_of=("driver.module_installed", "driver.package_version"),
-    uses=("driver.libraries",),
+    uses=("driver.libraries", "service.fabric_manager.version"),
     remedy=Remedy(
         "act",
         "Drain the node and reload the driver or reboot, so that the loaded version is the installed one.",
@@ -179,11 +193,7 @@ def loaded_is_installed(given: Given) -> Answer:
     if loaded == installed:
         return ok(f"driver {loaded} is loaded and installed", observed=loaded, expected=installed)
     text = f"driver {loaded} is loaded, {installed} is installed"
-    others = {record["version"] for record in given.maybe("driver.libraries") or ()} - {installed}
-    if others:
-        remedy = replace(HALF_UPGRADE, text=f"{HALF_UPGRADE.text} The libraries are {', '.join(sorted(others))}.")
-        return warn(text, observed=loaded, expected=installed, remedy=remedy)
-    return warn(text, observed=loaded, expected=installed)
+    return warn(text, observed=loaded, expected=installed, remedy=half_upgrade(given, installed))
 
 
 _HOLD = Remedy(

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from hwcheck.checks.driver import HALF_UPGRADE
+from hwcheck.checks.driver import half_upgrade
 from hwcheck.checks.relation import Answer, Given, fail, ok, relation, skip, warn
 from hwcheck.facts import Facet
 from hwcheck.findings import Act, Remedy, Urgency, Write
@@ -163,7 +163,7 @@ def driver_for_next_kernel(given: Given) -> Answer:
 @relation(
     "driver.libraries",
     needs=("driver.libraries", "driver.module_version"),
-    uses=("driver.module_installed",),
+    uses=("driver.module_installed", "service.fabric_manager.version"),
     urgency=Urgency.JOB_END,
     remedy=Remedy(
         "act",
@@ -198,5 +198,5 @@ def libraries_match_module(given: Given) -> Answer:
     core = any(name.startswith(("libnvidia-ml ", "libcuda ")) for name in wrong)
     text = f"module {loaded} is loaded, libraries on disk are {', '.join(wrong[:4])}"
     installed = given.maybe("driver.module_installed")
-    half = installed is not None and any(record["version"] != installed for record in records)
-    return (fail if core else warn)(text, observed=wrong, expected=loaded, remedy=HALF_UPGRADE if half else None)
+    remedy = half_upgrade(given, installed) if installed is not None else None
+    return (fail if core else warn)(text, observed=wrong, expected=loaded, remedy=remedy)

@@ -31,7 +31,7 @@ OPT_IN = "pcie,clocks,power,roce,rdma,numa,cpu,kernel,driver,gpu,hbm,nvlink,fabr
 FIXABLE = (
     "persistence-off", "clock-lock", "power-cap", "acs-on", "aspm-on", "mrrs-512", "irqs-far", "trust-pcp", "no-pfc",
     "wrong-tos", "ecn-off", "governor-powersave", "chrony-dead", "memlock-64k", "numa-balancing",
-    "arguments-lost", "fabric-manager-down", "scheduler-down", "library-mismatch", "remap-pending",
+    "arguments-lost", "fabric-manager-down", "scheduler-down", "remap-pending",
 )  # fmt: skip
 """Faults that are settings or wait for an act; the others need hands, or an owner's decision."""
 _FOREVER = "a lock of somebody else was before, which NVML does not tell"
@@ -104,6 +104,7 @@ class FixBench:
     def check(self) -> dict[str, dict[tuple[str, str], str]]:
         """Return what every node says: node → (check, subject) → status."""
         told = self._on_all("check", "--format", "json", "--no-state")
+        assert told.stdout, told.stderr[-2000:]
         found: dict[str, dict[tuple[str, str], str]] = {row.name: {} for row in self.rows}
         for finding in json.loads(told.stdout)["findings"]:
             if finding["node"] in found and finding["status"] in ("fail", "warn", "unknown"):

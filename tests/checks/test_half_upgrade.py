@@ -12,9 +12,11 @@ from hwcheck.profiles import ProfileSet
 OLD, NEW = "580.95.05", "580.105.08"
 
 
-def judge(check: str, module_file: str, libraries: str) -> Finding:
+def judge(check: str, module_file: str, libraries: str, manager: str = "") -> Finding:
     """Judge a node where the old driver is loaded."""
     snapshot = Snapshot()
+    if manager:
+        snapshot.put(NODE, "service.fabric_manager.version", Fact(manager))
     records = tuple({"name": name, "version": libraries} for name in ("libnvidia-ml", "libcuda"))
     for name, value in (
         ("driver.module_version", OLD), ("driver.module_installed", module_file), ("driver.libraries", records),
@@ -41,3 +43,11 @@ def test_half_an_upgrade_is_for_hands(check: str, module_file: str, libraries: s
     assert remedy is not None
     assert remedy.kind == "hands"
     assert remedy.acts == ()
+
+
+def test_a_fabric_manager_that_stayed_behind_is_half_an_upgrade_too() -> None:
+    """With the new module it would not start, and no GPU would join the fabric."""
+    remedy = judge("driver.next_load", NEW, NEW, manager=OLD).remedy
+    assert remedy is not None
+    assert remedy.kind == "hands"
+    assert f"fabric manager {OLD}" in remedy.text
