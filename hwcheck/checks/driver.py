@@ -152,7 +152,7 @@ def half_upgrade(given: Given, installed: str) -> Remedy | None:
     """Return what to do where libraries or fabric manager are of another version than the module on disk."""
     records = given.maybe("driver.libraries") or ()
     others = {f"libraries {record['version']}" for record in records if record["version"] != installed}
-    manager = given.maybe("service.fabric_manager.version")
+    manager = given.maybe("driver.fabric_manager.version")
     if manager is not None and manager != installed:
         others.add(f"fabric manager {manager}")
     if not others:
@@ -166,7 +166,7 @@ def half_upgrade(given: Given, installed: str) -> Remedy | None:
     "driver.next_load",
     needs=("driver.module_version",),
     any_of=("driver.module_installed", "driver.package_version"),
-    uses=("driver.libraries", "service.fabric_manager.version"),
+    uses=("driver.libraries", "driver.fabric_manager.version"),
     remedy=Remedy(
         "act",
         "Drain the node and reload the driver or reboot, so that the loaded version is the installed one.",

@@ -163,7 +163,7 @@ def driver_for_next_kernel(given: Given) -> Answer:
 @relation(
     "driver.libraries",
     needs=("driver.libraries", "driver.module_version"),
-    uses=("driver.module_installed", "service.fabric_manager.version"),
+    uses=("driver.module_installed", "driver.fabric_manager.version"),
     urgency=Urgency.JOB_END,
     remedy=Remedy(
         "act",

@@ -16,7 +16,7 @@ def judge(check: str, module_file: str, libraries: str, manager: str = "") -> Fi
     """Judge a node where the old driver is loaded."""
     snapshot = Snapshot()
     if manager:
-        snapshot.put(NODE, "service.fabric_manager.version", Fact(manager))
+        snapshot.put(NODE, "driver.fabric_manager.version", Fact(manager))
     records = tuple({"name": name, "version": libraries} for name in ("libnvidia-ml", "libcuda"))
     for name, value in (
         ("driver.module_version", OLD), ("driver.module_installed", module_file), ("driver.libraries", records),
