@@ -63,20 +63,13 @@ class FixBench:
 
     Args:
         folder: for the lab and the controller's state.
-        faults: which.
-        platforms: which.
+        pairs: platform and fault of each node.
     """
 
-    def __init__(self, folder: Path, faults: tuple[str, ...] = FIXABLE, platforms: tuple[str, ...] = PLATFORMS) -> None:
-        catalogue()
+    def __init__(self, folder: Path, pairs: list[tuple[str, str]]) -> None:
         self.lab = HostLab(folder / "lab")
         self._state = folder / "state"
-        self.rows = [
-            Row(f"{platform}-{fault}"[:42].rstrip("-"), platform, fault)
-            for platform in platforms
-            for fault in faults
-            if platform in FAULTS[fault].platforms
-        ]
+        self.rows = [Row(f"{platform}-{fault}"[:42].rstrip("-"), platform, fault) for platform, fault in pairs]
         for row in self.rows:
             nodes.up(self.lab.home, row.name, row.platform, [row.fault])
         failed = self.lab.up([row.name for row in self.rows])
@@ -99,7 +92,10 @@ class FixBench:
         )  # fmt: skip
 
     def _on_all(self, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
-        return self.hwcheck(verb, "-i", str(self.lab.inventory), "--site", str(SITE), "-q", "--timeout", "180", *words)
+        return self.hwcheck(
+            verb, "-i", str(self.lab.inventory), "--site", str(SITE), "-q", "--tier", "deep", "--off", "nvme-health",
+            "--timeout", "180", *words,
+        )  # fmt: skip
 
     def check(self) -> dict[str, dict[tuple[str, str], str]]:
         """Return what every node says: node → (check, subject) → status."""
@@ -231,6 +227,22 @@ class FixBench:
         next(row for row in self.rows if row.name == name).wrong.append(text)
 
 
+def every_pair(faults: tuple[str, ...] = FIXABLE, platforms: tuple[str, ...] = PLATFORMS) -> list[tuple[str, str]]:
+    """Return each platform with each of these faults that it can have."""
+    catalogue()
+    return [(platform, fault) for platform in platforms for fault in faults if platform in FAULTS[fault].platforms]
+
+
+def each_fault_once() -> list[tuple[str, str]]:
+    """Return each fault on one platform, the platforms in turn."""
+    catalogue()
+    found = []
+    for number, fault in enumerate(FIXABLE):
+        able = [platform for platform in PLATFORMS if platform in FAULTS[fault].platforms]
+        found.append((able[number % len(able)], fault))
+    return found
+
+
 def _acts(row: Row) -> bool:
     """Tell whether something is done that nothing undoes: a service that was started, a reset, a reboot."""
     return "gpu graphics_clocks" in row.steps or any(
@@ -250,7 +262,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hwfix") as folder:
         begun = time.monotonic()
-        bench = FixBench(Path(folder), tuple(arguments.faults), tuple(arguments.platform) or PLATFORMS)
+        pairs = every_pair(tuple(arguments.faults), tuple(arguments.platform) or PLATFORMS)
+        bench = FixBench(Path(folder), pairs)
         print(f"{len(bench.rows)} nodes, {time.monotonic() - begun:.1f} s to start", flush=True)
         try:
             bench.take_back()
