@@ -113,7 +113,8 @@ class Roll:
             if why:
                 return why
             what = "canary" if wave.canary else f"wave {number} of {len(waves)}"
-            self.ports.say(f"{what}: {', '.join(wave.nodes[:8])}{' ...' if len(wave.nodes) > 8 else ''}")
+            if len(self.plans) > 1:
+                self.ports.say(f"{what}: {', '.join(wave.nodes[:8])}{' ...' if len(wave.nodes) > 8 else ''}")
             why = self._wave(wave)
             if why:
                 return why

@@ -88,19 +88,20 @@ class _Attempts:
         self._place = place
         self.wrong: list[str] = []
 
-    def run(self, words: list[str], seconds: float) -> None:
-        """Run a program; what it says of a failure is kept, and the rest goes on."""
+    def run(self, words: list[str], seconds: float) -> bool:
+        """Run a program; what it says of a failure is kept, and the rest goes on. Tells whether it ended well."""
         try:
             self._place.run(words, seconds)
         except WriteError as error:
             self.wrong.append(str(error))
+            return False
+        return True
 
     def start(self, units: list[str]) -> None:
         """Start services, and wait for the fabric behind its manager."""
         for unit in units:
-            self.run(["systemctl", "start", unit], _SERVICE)
-            if unit == MANAGER:
-                self._await_fabric()
+            if self.run(["systemctl", "start", unit], _SERVICE) and unit == MANAGER:
+                self._await_fabric()  # one that does not start brings no fabric, however long we wait
 
     def _await_fabric(self) -> None:
         """Wait until every GPU is registered with the fabric, which takes tens of seconds."""
