@@ -7,6 +7,7 @@ evidence names addresses, users and serial numbers); each node, and the bundle, 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -194,9 +195,21 @@ class BundleKeeper:
             self._file.close()
             if kind is None:
                 self._move()
+        except OSError:
+            self._give_up()
+            raise
         finally:
             Path(self._begun).unlink(missing_ok=True)
             self._file.close()
+
+    def _give_up(self) -> None:
+        """Let what is still in buffers go nowhere, so that none of them tries again when it is thrown away."""
+        with contextlib.suppress(OSError, ValueError):
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self._file.fileno())
+            os.close(null)
+            if self._archive.fileobj is not None:
+                self._archive.fileobj.close()
 
     def _move(self) -> None:
         try:

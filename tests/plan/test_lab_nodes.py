@@ -91,6 +91,13 @@ def test_what_is_opt_in_is_planned_when_asked_for(
 
 def test_an_upgrade_that_was_not_finished_asks_for_the_driver(tmp_path: Path) -> None:
     """The loaded module is not the installed one: reloading it disturbs the node, so it is asked for."""
-    assert planned(tmp_path / "a", "hgx-h200", "stale-module").acts == ()
-    (act,) = planned(tmp_path / "b", "hgx-h200", "stale-module", asked=("driver",)).acts
+    assert planned(tmp_path / "a", "hgx-h200", "library-mismatch").acts == ()
+    (act,) = planned(tmp_path / "b", "hgx-h200", "library-mismatch", asked=("driver",)).acts
     assert (act.do, act.target, act.disturbs) == ("reload_driver", "nvidia", "node")
+
+
+def test_half_an_upgrade_is_no_reason_for_a_reload(tmp_path: Path) -> None:
+    """The module file is of another version than the libraries: a reload would break the node, whoever asks for it."""
+    plan = planned(tmp_path, "hgx-h200", "stale-module", asked=("driver",))
+    assert plan.acts == ()
+    assert "driver.next_load" in [one.id for one in plan.hands]
