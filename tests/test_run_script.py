@@ -18,7 +18,7 @@ import pytest
 
 # What the script and the stand-ins below may use of this machine.
 TOOLS = ("basename", "cat", "chmod", "cksum", "cp", "dirname", "flock", "grep")
-TOOLS += ("ln", "mkdir", "mv", "readlink", "rm", "tail", "timeout", "tr")
+TOOLS += ("ln", "mkdir", "mktemp", "mv", "readlink", "rm", "sed", "tail", "timeout", "tr")
 COMMANDS = ("demo", "hwcheck", "test", "lint", "bench", "setup", "help")
 
 # Runs as the system's Python and, through a link, as .venv/bin/python. $FAKES/pip.sh, if there, is what pip does.
@@ -298,12 +298,14 @@ def test_bench_lists_and_runs(checkout: Checkout) -> None:
 
 
 def test_demo_shows_exit_codes(checkout: Checkout) -> None:
-    """The demo judges both nodes, tells how each ended, and ends well although the first has a fail."""
+    """The demo judges both nodes and changes three simulated ones; it ends well although the first has a fail."""
     (checkout.fakes / "exit-hgx-h200-faulty").write_text("1")
     result = checkout.run("demo")
     assert result.returncode == 0
     assert "exit code 1: at least one fail" in result.stdout
     assert "exit code 0: no fail" in result.stdout
+    assert result.stdout.count("--- reboot") == 3
+    assert checkout.calls()[-1].startswith("hwcheck lab --dir ")
 
 
 def test_broken_demo_fails(checkout: Checkout) -> None:
