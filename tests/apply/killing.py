@@ -28,7 +28,8 @@ WANTED = {
 }  # fmt: skip
 _ENTRY = "  sysctl.{}: {{expect: {{equals: {}}}, why: the test wants it, source: this test}}\n"
 SITE = "name: kill\nchecks:\n" + "".join(_ENTRY.format(k.rpartition(".")[2], v) for k, v in WANTED.items())
-DROP_IN = "etc/sysctl.d/90-hwcheck.conf"
+FILES = ("etc/sysctl.d/90-hwcheck.conf", "etc/systemd/system/slurmd.service.d/90-hwcheck.conf")
+"""What a run writes: kernel parameters, and a limit of the scheduler's unit, which is restarted for it."""
 
 
 class KillBench:
@@ -47,7 +48,7 @@ class KillBench:
         self._site = folder / "site.yaml"
         self._site.write_text(SITE, encoding="utf-8")
         for name in self.names:
-            nodes.up(self.lab.home, name, "hgx-h200", [])
+            nodes.up(self.lab.home, name, "hgx-h200", ["memlock-64k"])
         failed = self.lab.up(self.names)
         assert not failed, failed
         self.before = {name: self._values(name) for name in self.names}
@@ -65,8 +66,8 @@ class KillBench:
                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # fmt: skip
 
     def _words(self) -> list[str]:
-        return ["apply", "-i", str(self.lab.inventory), "--site", str(self._site), "--only", "sysctl", "--yes", "-q",
-                "--settle", "0.1", "--wave", "1,50%,100%", "--freeze", ""]  # fmt: skip
+        where = ["-i", str(self.lab.inventory), "--site", str(self._site), "--only", "sysctl,limits"]
+        return ["apply", *where, "--yes", "-q", "--settle", "0.1", "--wave", "1,50%,100%", "--freeze", ""]
 
     def apply(self, node: str) -> subprocess.CompletedProcess[str]:
         """Run a roll-out on one node to its end."""
@@ -97,8 +98,10 @@ class KillBench:
         found: dict[str, str | None] = {
             key: (root / "proc/sys" / key.replace(".", "/")).read_text(encoding="utf-8").strip() for key in WANTED
         }
-        drop_in = root / DROP_IN
-        return {**found, DROP_IN: drop_in.read_text(encoding="utf-8") if drop_in.exists() else None}
+        for path in FILES:
+            file = root / path
+            found[path] = file.read_text(encoding="utf-8") if file.exists() else None
+        return found
 
     def journals(self, name: str) -> list[dict[str, Any]]:
         """Return what a node has written down."""
@@ -114,7 +117,7 @@ class KillBench:
         for key, value in now.items():
             if value == before[key]:
                 continue
-            target = f"/{key}" if key == DROP_IN else "/proc/sys/" + key.replace(".", "/")
+            target = f"/{key}" if key in FILES else "/proc/sys/" + key.replace(".", "/")
             change = changes.get(target)
             if change is None or _plain(change["after"]) != value or _plain(change["before"]) != before[key]:
                 wrong.append(f"{key} is {value!r}")
@@ -122,7 +125,10 @@ class KillBench:
 
     def all_changed(self) -> bool:
         """Tell whether every node has every value."""
-        return all(self._values(name)[key] == value for name in self.names for key, value in WANTED.items())
+        now = [self._values(name) for name in self.names]
+        return all(values[key] == value for values in now for key, value in WANTED.items()) and all(
+            values[path] for values in now for path in FILES
+        )
 
     def all_as_before(self) -> bool:
         """Tell whether every node is as it was."""
