@@ -28,7 +28,7 @@ _UNLOCK = Remedy(
     "that was killed before it cleaned up.",
     role="gpu_clocks",
     disturbs="nothing",
-    writes=(Write("gpu", "graphics_clocks", "reset", opt_in=True, indirect=True),),
+    writes=(Write("gpu", "graphics_clocks", "reset", opt_in=True, indirect=True, irreversible=True),),
 )
 
 

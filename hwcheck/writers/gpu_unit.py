@@ -105,12 +105,8 @@ def _is_started(place: Place) -> bool:
 def _command(place: Place) -> str:
     """Return the daemon's ExecStart: the last that its unit and drop-ins give."""
     unit = next((f"{folder}/{DAEMON}" for folder in _FOLDERS if place.exists(f"{folder}/{DAEMON}")), "")
-    drops: dict[str, str] = {}
-    for folder in _FOLDERS:
-        for path in place.expand(f"{folder}/{DAEMON}.d/*.conf"):
-            drops.setdefault(path.rpartition("/")[2], path)
     found = ""
-    for path in [unit, *(drops[name] for name in sorted(drops))]:
+    for path in [unit, *place.drop_ins(*(f"{folder}/{DAEMON}.d/*.conf" for folder in _FOLDERS))]:
         for line in (place.text(path) or "").splitlines():
             name, sign, value = line.partition("=")
             if sign and name.strip() == "ExecStart":

@@ -1,3 +1,4 @@
+# ruff: noqa: F401 - imported to be registered
 """All mechanisms: importing them registers them. Named one by one, since Ansible packs what is imported by name."""
 
 from __future__ import annotations
@@ -20,27 +21,3 @@ from . import (
     unit,
     unit_property,
 )
-
-ALL = (
-    attribute,
-    chrony,
-    driver,
-    gpu,
-    irq_affinity,
-    kernel_argument,
-    limits,
-    module_load,
-    module_option,
-    package_hold,
-    pci_bits,
-    qos,
-    sysctl,
-    udev,
-    unit,
-    unit_property,
-)
-
-
-def load_all() -> tuple[object, ...]:
-    """Return the modules, so that a reader sees what there is."""
-    return ALL

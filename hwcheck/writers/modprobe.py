@@ -45,15 +45,11 @@ def file_of(place: Place, module: str) -> str:
 
 def lines(place: Place, folder: str) -> Iterator[tuple[str, str]]:
     """Go through the lines of all files of a folder (modprobe.d, modules-load.d) in their order: file and line."""
-    files: dict[str, str] = {}
-    for root in _ROOTS:
-        for path in place.expand(f"{root}/{folder}/*.conf"):
-            files.setdefault(path.rpartition("/")[2], path)
-    for name in sorted(files):
-        text = (place.text(files[name]) or "").replace("\\\n", " ")
+    for path in place.drop_ins(*(f"{root}/{folder}/*.conf" for root in _ROOTS)):
+        text = (place.text(path) or "").replace("\\\n", " ")
         for line in text.splitlines():
             if line.strip() and line.strip()[0] not in "#;":
-                yield files[name], line.strip()
+                yield path, line.strip()
 
 
 def options(line: str) -> tuple[str, dict[str, str]]:

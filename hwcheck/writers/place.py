@@ -118,6 +118,14 @@ class Place:
         base = self.root
         return sorted(path[len(base) :] for path in glob.glob(glob.escape(base) + pattern))
 
+    def drop_ins(self, *patterns: str) -> list[str]:
+        """Return files by name, whatever their folder; a name that an earlier pattern has masks the later ones."""
+        files: dict[str, str] = {}
+        for pattern in patterns:
+            for path in self.expand(pattern):
+                files.setdefault(path.rpartition("/")[2], path)
+        return [files[name] for name in sorted(files)]
+
     def is_writable(self, path: str) -> str:
         """Say why nothing can be written at a path; "" when it can."""
         folder = self.real(path)

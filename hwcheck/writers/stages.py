@@ -23,10 +23,10 @@ from typing import Callable
 
 from . import acts, idle, lease
 from . import journal as journals
+from . import mechanisms as _registered  # noqa: F401 - importing it is what it is for
 from .differences import difference
 from .making import Maker
 from .mechanism import MECHANISMS, held
-from .mechanisms import load_all
 from .place import Json, Place, WriteError, words_of
 from .proposing import Proposed
 from .step import read_acts, read_steps
@@ -47,7 +47,6 @@ def answer(request: Json) -> Json:
     Returns:
         ``ok``, ``why``, ``changed``, ``results``, ``journal``, ``files`` (check: path → both texts).
     """
-    load_all()
     place = Place(str(request.get("root") or "/"), live=bool(request.get("live_root")))
     stage = STAGES.get(str(request.get("stage")))
     try:

@@ -89,7 +89,7 @@ def next_boot(place: Place, key: str) -> tuple[str | None, str]:
     """
     by_name: tuple[str, str] | None = None
     by_pattern: tuple[str, str] | None = None
-    for path in _files(place):
+    for path in place.drop_ins(*(f"{folder}/*.conf" for folder in _FOLDERS)):
         for name, value in _assignments(place.text(path) or ""):
             if name == key:
                 by_name = value, path
@@ -100,14 +100,6 @@ def next_boot(place: Place, key: str) -> tuple[str | None, str]:
         return None, ""
     later = winner[1].rpartition("/")[2] > FILE.rpartition("/")[2]
     return numbers(winner[0]), winner[1] if later else ""
-
-
-def _files(place: Place) -> list[str]:
-    files: dict[str, str] = {}
-    for folder in _FOLDERS:
-        for path in place.expand(folder + "/*.conf"):
-            files.setdefault(path.rpartition("/")[2], path)
-    return [files[name] for name in sorted(files)]
 
 
 def _assignments(text: str) -> Iterator[tuple[str, str]]:

@@ -60,7 +60,7 @@ def next_boot(place: Place, key: str, paths: list[str]) -> tuple[list[str], str]
         The different values, empty when nothing is written; and a file of others that overrides ours, "" for none.
     """
     seen: dict[str, tuple[str, str]] = {}
-    for file in _files(place):
+    for file in place.drop_ins(*(f"{folder}/*.conf" for folder in _FOLDERS)):
         for line in (place.text(file) or "").splitlines():
             parsed = _parsed(line)
             if parsed is not None:
@@ -81,14 +81,6 @@ def next_boot(place: Place, key: str, paths: list[str]) -> tuple[list[str], str]
         else:
             values.add("")
     return sorted(values - {""} if values != {""} else []), over
-
-
-def _files(place: Place) -> list[str]:
-    files: dict[str, str] = {}
-    for folder in _FOLDERS:
-        for path in place.expand(folder + "/*.conf"):
-            files.setdefault(path.rpartition("/")[2], path)
-    return [files[name] for name in sorted(files)]
 
 
 def _parsed(line: str) -> tuple[str, str] | None:

@@ -110,17 +110,13 @@ def is_known(place: Place, unit: str) -> bool:
 
 def _next(place: Place, unit: str, name: str) -> tuple[str | None, str]:
     """Return what the drop-ins set a property to, and the file that does so after ours; "" when ours is the last."""
-    files: dict[str, str] = {}
-    for folder in _FOLDERS:
-        for path in place.expand(f"{folder}/{unit}.d/*.conf"):
-            files.setdefault(path.rpartition("/")[2], path)
     value, last = None, ""
-    for base in sorted(files):
-        for line in (place.text(files[base]) or "").splitlines():
+    for path in place.drop_ins(*(f"{folder}/{unit}.d/*.conf" for folder in _FOLDERS)):
+        for line in (place.text(path) or "").splitlines():
             key, sign, text = line.strip().partition("=")
             if sign and key.strip() == name and text.strip():
-                value, last = meaning(text), base
-    return value, files[last] if last > _OURS else ""
+                value, last = meaning(text), path
+    return value, last if last.rpartition("/")[2] > _OURS else ""
 
 
 def _shown(place: Place, unit: str, name: str) -> dict[str, str]:

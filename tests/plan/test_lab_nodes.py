@@ -101,3 +101,10 @@ def test_half_an_upgrade_is_no_reason_for_a_reload(tmp_path: Path) -> None:
     plan = planned(tmp_path, "hgx-h200", "stale-module", asked=("driver",))
     assert plan.acts == ()
     assert "driver.next_load" in [one.id for one in plan.hands]
+
+
+def test_what_no_rollback_brings_back_is_listed_before_consent(tmp_path: Path) -> None:
+    """NVML does not tell the lock that somebody left, so a reset of it cannot be undone."""
+    plan = planned(tmp_path, "hgx-h200", "clock-lock", asked=("clocks",))
+    assert plan.irreversible
+    assert set(plan.irreversible) == {"gpu graphics_clocks"}
