@@ -18,8 +18,9 @@ import re
 
 from . import own_unit, udev
 from .change import value_change
+from .device_mechanism import DeviceMechanism
 from .forms import cpus
-from .mechanism import Command, Facets, Mechanism, Proposal, mechanism, unsupported
+from .mechanism import Facets, Proposal, mechanism, unsupported
 from .own_unit import OwnUnit
 from .owned_file import Owned
 from .place import Json, Place, WriteError
@@ -46,27 +47,15 @@ _NEXT_INTERRUPT = "counts from the next interrupt of each"
 
 
 @mechanism("irq_affinity")
-class IrqAffinity(Mechanism):
+class IrqAffinity(DeviceMechanism):
     """Interrupts of RDMA devices."""
+
+    unit = UNIT
 
     def files(self, place: Place) -> list[Owned]:
         """Return our drop-ins and rules; both hold a device's key, the drop-in tells the value."""
         drops = [UNIT.owned(place, one, one + " ") for one in UNIT.instances(place)]
         return [udev.owned_rules(place, "irq_affinity"), *drops]
-
-    def name_of(self, step: Step) -> str:
-        """Return the device and the key."""
-        return f"{step.subject} {step.key}"
-
-    def after(self, place: Place, steps: list[int]) -> list[Command]:
-        """Let systemd and udev read their files."""
-        return [] if place.is_image else [Command(["systemctl", "daemon-reload"], steps), *udev.reload(steps)]
-
-    def retire(self, place: Place, steps: list[Step]) -> Proposal:
-        """Take devices from our files, and the unit with the last of them."""
-        found = super().retire(place, steps)
-        numbers = [step.number for step in steps]
-        return Proposal([*found.changes, *own_unit.frame_changes(place, UNIT, found.changes, numbers)], found.commands)
 
     def facets(self, place: Place, step: Step) -> Facets:
         """Read all interrupts of the device."""

@@ -23,7 +23,8 @@ Source: NVIDIA DOCA-OFED documentation (QoS, ECN, RoCE); dcb(8); kernel drivers/
 from __future__ import annotations
 
 from . import own_unit, qos_port, udev
-from .mechanism import Command, Facets, Mechanism, Proposal, mechanism, unsupported
+from .device_mechanism import DeviceMechanism
+from .mechanism import Facets, Proposal, mechanism, unsupported
 from .own_unit import OwnUnit
 from .owned_file import Owned
 from .place import Json, Place, WriteError, words_of
@@ -57,8 +58,10 @@ _OTHERWISE = "otherwise (by an older line of ours)"
 
 
 @mechanism("qos")
-class Qos(Mechanism):
+class Qos(DeviceMechanism):
     """RoCE settings of ports."""
+
+    unit = UNIT
 
     def same(self, one: str, other: str) -> bool:
         """Tell whether two values mean the same: lists are written with commas or blanks."""
@@ -67,20 +70,6 @@ class Qos(Mechanism):
     def files(self, place: Place) -> list[Owned]:
         """Return our drop-ins and rules; both hold a key, the drop-in tells the value."""
         return [udev.owned_rules(place, "qos"), *(UNIT.owned(place, one) for one in UNIT.instances(place))]
-
-    def name_of(self, step: Step) -> str:
-        """Return subject and key."""
-        return f"{step.subject} {step.key}"
-
-    def after(self, place: Place, steps: list[int]) -> list[Command]:
-        """Let systemd and udev read their files."""
-        return [] if place.is_image else [Command(["systemctl", "daemon-reload"], steps), *udev.reload(steps)]
-
-    def retire(self, place: Place, steps: list[Step]) -> Proposal:
-        """Take keys from our files, and the unit with the last of them."""
-        found = super().retire(place, steps)
-        numbers = [step.number for step in steps]
-        return Proposal([*found.changes, *own_unit.frame_changes(place, UNIT, found.changes, numbers)], found.commands)
 
     def facets(self, place: Place, step: Step) -> Facets:
         """Read one setting."""
