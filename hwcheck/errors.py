@@ -63,10 +63,12 @@ class TransportError(HwcheckError):
     Args:
         message: the reason, one sentence.
         advice: what to do about it; "" when the reason says it.
+        passing: the node hung up or was slow before anything was read, as one does whose sshd has too many logins at
+            once, or that a loaded controller asks; asking once more may help.
     """
 
-    def __init__(self, message: str, advice: str = "") -> None:
-        self.advice = advice
+    def __init__(self, message: str, advice: str = "", *, passing: bool = False) -> None:
+        self.advice, self.passing = advice, passing
         super().__init__(message)
 
 

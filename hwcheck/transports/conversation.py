@@ -188,4 +188,5 @@ class Conversation:
             advice = "" if self.fault else _SHELL_ADVICE
             return TransportError((self.fault or came) + (f" ({words})" if words else ""), advice)
         ended = f"ended with status {status}" if status is not None else "ended"
-        return TransportError(f"the node program {ended} without an answer: {words or 'not a word'}")
+        reason = f"the node program {ended} without an answer: {words or 'not a word'}"
+        return TransportError(reason, passing=status is None)

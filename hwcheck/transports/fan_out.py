@@ -3,6 +3,9 @@ Many nodes at once: a fixed number of threads, results as they come, deadlines t
 
 A node that is late beyond all its own time limits (a name server that hangs, say) is given up: its thread is left alone
 and another takes its place. So one node never keeps the report of the others waiting.
+
+A node that hung up or was slow to let us in is asked once more, after the others: a healthy node must not be called
+unreachable because its sshd had its hands full, or because this machine had.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ class FanOut:
     """
 
     def __init__(self, targets: Iterable[Target], collect: Collect, request: Request, limits: Limits) -> None:
-        self._waiting = deque(targets)
+        self._waiting = deque((target, True) for target in targets)  # node, whether it may be asked once more
         self._open = len(self._waiting)
         self._collect = collect
         self._request = request
@@ -86,13 +89,16 @@ class FanOut:
             with self._lock:
                 if not self._waiting or self._cancel.done or number not in self._threads:
                     return
-                target = self._waiting.popleft()
+                target, may_repeat = self._waiting.popleft()
                 began = time.monotonic()
                 self._running[number] = (target, began)
             outcome = self._ask(target, began)
             with self._lock:
                 if self._running.pop(number, None) is None:
                     return  # given up: this node is in the report already
+                if may_repeat and outcome.error is not None and outcome.error.passing and not self._cancel.done:
+                    self._waiting.append((target, False))
+                    continue
             self._done.put(outcome)
 
     def _ask(self, target: Target, began: float) -> Outcome:
@@ -131,7 +137,7 @@ class FanOut:
                     del self._running[number], self._threads[number]
                     late.append((target, now - began))
             if now > self._last + GRACE:
-                late += [(target, 0.0) for target in self._waiting]
+                late += [(target, 0.0) for target, _ in self._waiting]
                 self._waiting.clear()
         outcomes = []
         for target, seconds in late:

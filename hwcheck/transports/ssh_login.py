@@ -39,7 +39,7 @@ def authenticate(transport: paramiko.Transport, config: HostConfig, target: Targ
                 break
             except paramiko.AuthenticationException as error:
                 if "imeout" in str(error):
-                    raise TransportError("the SSH server did not answer the login in time") from error
+                    raise TransportError("the SSH server did not answer the login in time", passing=True) from error
                 tried.append(name)
                 continue
             except (ValueError, paramiko.SSHException, OSError) as error:

@@ -40,6 +40,8 @@ _BLAMES = (
     ("Connection timed out|Operation timed out", "no connection", ""),
     ("banner exchange", "something accepts connections but does not speak SSH", ""),
 )
+_PASSING = re.compile("banner exchange|kex_exchange_identification|Connection (?:closed|reset) by")
+"""Hung up, or slow, before the login: asking once more may help."""
 
 
 class OpensshTransport:
@@ -152,7 +154,8 @@ def _end_master(ssh: str, socket: str) -> None:
 
 def _reason(words: str, status: int | None) -> TransportError | None:
     """Say in our words what ssh itself complained about; None when ssh got in."""
+    passing = bool(_PASSING.search(words))
     for pattern, reason, advice in _BLAMES:
         if re.search(pattern, words):
-            return TransportError(f"{reason}: {words}", advice)
-    return TransportError(f"ssh ended: {words or 'not a word'}") if status == 255 else None
+            return TransportError(f"{reason}: {words}", advice, passing=passing)
+    return TransportError(f"ssh ended: {words or 'not a word'}", passing=passing) if status == 255 else None

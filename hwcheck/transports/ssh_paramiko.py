@@ -129,12 +129,12 @@ def _shake_hands(transport: paramiko.Transport, limit: float) -> None:
     except (paramiko.SSHException, EOFError) as error:
         closed = isinstance(error, EOFError) or "banner" in str(error)
         if closed and time.monotonic() - began < limit / 2:
-            raise TransportError("the SSH server closes the connection at once") from error
+            raise TransportError("the SSH server closes the connection at once", passing=True) from error
         if closed or "Timeout" in str(error):
-            raise TransportError(silence) from error
+            raise TransportError(silence, passing=True) from error
         raise
     if not transport.initial_kex_done:  # paramiko comes back from its own time limit without a word
-        raise TransportError(silence)
+        raise TransportError(silence, passing=True)
 
 
 def _hang_up(sock: socket.socket) -> None:
@@ -230,4 +230,4 @@ _RAISED = (paramiko.SSHException, OSError, EOFError)
 
 def _reason(error: Exception) -> TransportError:
     words = clean(str(error)).strip()
-    return TransportError(f"the SSH connection broke: {words or type(error).__name__}")
+    return TransportError(f"the SSH connection broke: {words or type(error).__name__}", passing=True)

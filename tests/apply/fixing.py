@@ -94,7 +94,7 @@ class FixBench:
     def _on_all(self, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
         return self.hwcheck(
             verb, "-i", str(self.lab.inventory), "--site", str(SITE), "-q", "--tier", "deep", "--off", "nvme-health",
-            "--timeout", "180", *words,
+            "--timeout", "180", "--connect-timeout", "60", *words,
         )  # fmt: skip
 
     def check(self) -> dict[str, dict[tuple[str, str], str]]:
@@ -105,6 +105,8 @@ class FixBench:
         for finding in json.loads(told.stdout)["findings"]:
             if finding["node"] in found and finding["status"] in ("fail", "warn", "unknown"):
                 found[finding["node"]][finding["check"], finding["subject"]] = finding["status"]
+        away = {name: told.stderr[-500:] for name, said in found.items() if ("evidence.reachable", "") in said}
+        assert not away, away
         return found
 
     def plan(self) -> dict[str, dict[str, Any]]:

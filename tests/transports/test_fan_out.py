@@ -49,6 +49,27 @@ def test_outcomes_come_as_nodes_finish() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("times", "passing", "asked", "said"), [
+    (1, True, 2, ""), (2, True, 2, "hung up"), (1, False, 1, "hung up"),
+])  # fmt: skip
+def test_a_node_that_hangs_up_is_asked_once_more_after_the_others(
+    times: int, passing: bool, asked: int, said: str
+) -> None:
+    """Only where it may help, and only once."""
+    calls: list[str] = []
+
+    def hang_up(target: Target, *rest: object) -> Conversation:
+        calls.append(target.name)
+        if target.name == "full" and calls.count("full") <= times:
+            raise TransportError("hung up", passing=passing)
+        return play(target, *rest)
+
+    names = ["full", "well-1", "well-2"]
+    outcomes = list(FanOut([Target(name) for name in names], hang_up, Request(), Limits(1)))
+    assert {one.name: str(one.error or "") for one in outcomes} == {"full": said, "well-1": "", "well-2": ""}
+    assert calls == [*names, "full"][: 2 + asked]
+
+
 def test_no_more_nodes_at_once_than_asked_for() -> None:
     """Two at a time."""
     now, most = [0], [0]
