@@ -89,7 +89,6 @@ class Roll:
         ports: see :class:`Ports`.
         patience: see :class:`Patience`.
         variables: for the play: programs that are no work, and the like.
-        reboots: nodes that reboot as the last of their acts.
     """
 
     run: RunFolder
@@ -98,7 +97,6 @@ class Roll:
     ports: Ports
     patience: Patience = Patience()
     variables: dict[str, Any] = field(default_factory=dict)
-    reboots: frozenset[str] = frozenset()
     comparisons: list[Comparison] = field(default_factory=list)
 
     def go(self, waves: Sequence[Wave]) -> str:
@@ -129,7 +127,7 @@ class Roll:
     def _wave(self, wave: Wave) -> str:
         ready = self._drained([node for node in wave.nodes if self.state(node) != states.CHANGED])
         self._write(ready)
-        self._await_boot([node for node in self._changed(wave) if node in self.reboots])
+        self._await_boot(self._changed(wave))
         changed = self._changed(wave)
         if changed:
             self._compare(changed)
@@ -232,8 +230,8 @@ class Roll:
         }  # fmt: skip
 
     def _await_boot(self, nodes: list[str]) -> None:
-        """Wait until nodes have booted anew; one that does not come back has failed."""
-        waiting = {node: self.plans[node].boot_id for node in nodes}
+        """Wait until the nodes that reboot have booted anew; one that does not come back has failed."""
+        waiting = {node: boot_id for node in nodes if (boot_id := self._left_boot(node))}
         if waiting:
             self.ports.say(f"waiting for the reboot of {len(waiting)} node{'s' if len(waiting) > 1 else ''}")
         until = self.ports.clock() + self.patience.reboot
@@ -243,6 +241,12 @@ class Roll:
                 if not reading.error and reading.boot_id and reading.boot_id != waiting[node]:
                     del waiting[node]
         self.run.set_state(waiting, states.FAILED, f"did not come back within {self.patience.reboot:g} s of its reboot")
+
+    def _left_boot(self, node: str) -> str:
+        """Return the boot id that a node leaves by its reboot, as its journal says; "" when it does not reboot."""
+        acts = (self.run.read(f"journal/{node}.json") or {}).get("acts", [])
+        mine = (one for one in acts if one["do"] == "reboot" and one["state"] in ("begun", "done"))
+        return next((str(one["boot_id"]) for one in mine), "")
 
     # -------------------------------------------------------------------------------------------------------- compare
 

@@ -85,10 +85,17 @@ def _demand_consent(arguments: argparse.Namespace, todo: Sequence[NodePlan]) -> 
 
 
 def _for_node(plan: NodePlan, arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    acts = [{"do": act.do, "target": act.target, "disturbs": act.disturbs} for act in plan.acts]
+    acts: list[dict[str, Any]] = [{"do": act.do, "target": act.target, "disturbs": act.disturbs} for act in plan.acts]
     if _reboots(plan, arguments):
-        acts.append({"do": "reboot", "target": "", "disturbs": "node"})
+        acts.append({"do": "reboot", "target": "", "disturbs": "node", "checks": _rebooted_for(plan)})
     return [step.for_node() for step in plan.steps], acts
+
+
+def _rebooted_for(plan: NodePlan) -> list[str]:
+    """Return the ids of the steps that a reboot is for; none when a check without a step wants it for itself."""
+    steps = [step for step in plan.steps if {step.id, *step.also} & set(plan.reboot)]
+    covered = {id for step in steps for id in (step.id, *step.also)}
+    return sorted({step.id for step in steps}) if covered.issuperset(plan.reboot) else []
 
 
 def _reboots(plan: NodePlan, arguments: argparse.Namespace) -> bool:
@@ -104,7 +111,6 @@ def _roll(
     roll = Roll(
         run, plans, before, _ports(arguments, run, reader, targets), _patience(arguments),
         {"hwcheck_idle_ignore": arguments.idle_ignore},
-        frozenset(name for name, plan in plans.items() if _reboots(plan, arguments)),
     )  # fmt: skip
     left = [plan for name, plan in plans.items() if roll.state(name) in states.UNFINISHED]
     domains = {plan.name: plan.domain for plan in left if plan.domain}

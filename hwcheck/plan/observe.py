@@ -17,6 +17,8 @@ from hwcheck.mechanisms import MECHANISMS
 Seen = dict[str, str | None]
 """Value ``running`` and at the ``next boot``; None where the evidence does not tell, or nothing sets it."""
 
+ABSENT = "absent"
+"""What the writers call an argument that does not stand on the command line."""
 RUNNING, NEXT_BOOT = str(Facet.RUNNING), str(Facet.NEXT_BOOT)
 OURS = "90-hwcheck.conf"
 """Name of the drop-ins that the writers keep."""
@@ -113,12 +115,12 @@ def _of_argument(snapshot: Snapshot, key: str, value: str) -> Seen | None:
     return told if any(part is not None for part in told.values()) else None
 
 
-def _argument(words: tuple[str, ...], key: str, value: str) -> str | None:
-    """Return the value that counts: the last, or the wanted one where it may stand beside others."""
+def _argument(words: tuple[str, ...], key: str, value: str) -> str:
+    """Return the value that counts, in the writers' words: the last, or the wanted one of several."""
     values = [word.partition("=")[2] for word in words if word.partition("=")[0] == key]
     if key in MECHANISMS["kernel_argument"].several:
-        return value if value in values else ",".join(values) or None
-    return values[-1] if values else None
+        return value if value in values else ",".join(values) or ABSENT
+    return values[-1] if values else ABSENT
 
 
 def _of_module(snapshot: Snapshot, key: str, _value: str) -> Seen | None:

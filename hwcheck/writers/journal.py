@@ -126,7 +126,7 @@ def merge(old: Json, changes: list[Json], commands: list[Json], acts: list[Json]
             mine = next((other for other in old[name] if _same(one, other)), None)
             if mine is None:
                 old[name].append(one)
-            elif not one.get("asked") or mine["state"] not in ("begun", "done"):
+            elif not one.get("asked") or mine["state"] not in ("begun", "done", "needless"):
                 mine["state"] = "pending"
     return old
 

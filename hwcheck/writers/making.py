@@ -54,7 +54,15 @@ class Maker:
         for number, why in wrong.items():
             status = "refused" if number in self.refused and not self.left else "failed"
             self._journal["results"][number].update(status=status, why="; ".join([why, *self.left]))
+        for one in self._journal["acts"]:
+            if one["state"] == "pending" and one["do"] == "reboot" and self._is_needless(one):
+                one["state"] = "needless"
         acts.carry_out(self._place, self._journal, lambda one: one["do"] == "reboot" and not self.failed)
+
+    def _is_needless(self, one: Json) -> bool:
+        """Tell whether all steps for whose sake an act is done were refused after all."""
+        results = [result for result in self._journal["results"] if result["id"] in one.get("checks", ())]
+        return bool(results) and all(result["status"] in ("refused", "stale") for result in results)
 
     def _is_lost(self, steps: list[int]) -> bool:
         return all(number in self.failed or number in self.refused for number in steps)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from .mechanism import ABSENT, MECHANISMS, Command, Facets, Proposal, read
 from .place import Json, Place, WriteError, words_of
 from .planned import Planned
-from .step import Step, disturbance, read_acts, read_steps
+from .step import Act, Step, disturbance, read_acts, read_steps
 
 
 class Proposed:
@@ -100,10 +100,11 @@ class Proposed:
             result.update(status="refused", why=words_of(error))
             return False
         result["before"] = facets.told()
-        self._waits[step.number] = facets.waits if facets.next_boot == facets.wanted else ""
         if facets.is_right:
             result["status"] = "right"
-        elif facets.refused:
+            return False
+        self._waits[step.number] = facets.waits if facets.next_boot == facets.wanted else ""
+        if facets.refused:
             result.update(status="refused", why=facets.refused)
         elif _is_stale(step, facets):
             seen = ", ".join(f"{name} {value}" for name, value in step.seen.items())
@@ -124,12 +125,20 @@ class Proposed:
             for step in self.steps
             if step.restart and self.results[step.number]["status"] == "would change" and not self._place.is_image
         ]
-        wanted += [{**one._asdict(), "asked": True} for one in read_acts(request.get("acts", []))]
+        wanted += [{**one._asdict(), "asked": True} for one in read_acts(request.get("acts", [])) if self._is_due(one)]
         found: list[Json] = []
         for one in wanted:
             if not any((one["do"], one["target"]) == (other["do"], other["target"]) for other in found):
                 found.append({**one, "state": "pending"})
         return found
+
+    def _is_due(self, one: Act) -> bool:
+        """Tell whether an act has anything to do here: a step that is changed, or that is set and waits for it."""
+        return not one.checks or any(
+            self.results[step.number]["status"] == "would change" or self._waits.get(step.number)
+            for step in self.steps
+            if step.id in one.checks
+        )
 
     @property
     def disturbs(self) -> bool:

@@ -53,11 +53,20 @@ class Step(NamedTuple):
 
 
 class Act(NamedTuple):
-    """Something to do that is no setting; ``disturbs`` as for a step."""
+    """
+    Something to do that is no setting.
+
+    Attributes:
+        do, target: one of :data:`ACTS`, and the unit or device; "" for the node.
+        disturbs: as for a step.
+        checks: ids of steps for whose sake it is done: not at all where none of them is changed or waits for it; empty
+            when it is wanted for itself.
+    """
 
     do: str
     target: str
     disturbs: str
+    checks: tuple[str, ...] = ()
 
 
 def read_steps(told: Any, mechanisms: Any) -> list[Step]:
@@ -168,7 +177,10 @@ def read_acts(told: Any) -> list[Act]:
         target = _word(f"act {number + 1}", "target", one.get("target", ""))
         if one["do"] in ("restart", "start") and not _UNIT.fullmatch(target):
             raise WriteError(f"act {number + 1}: {target!r} is no unit")
-        acts.append(Act(one["do"], target, disturbance(target, str(one.get("disturbs") or "node"))))
+        checks = one.get("checks", ())
+        if not isinstance(checks, (list, tuple)) or not all(isinstance(id, str) for id in checks):
+            raise WriteError(f"act {number + 1}: checks must be a list of ids")
+        acts.append(Act(one["do"], target, disturbance(target, str(one.get("disturbs") or "node")), tuple(checks)))
     return acts
 
 

@@ -53,7 +53,7 @@ def test_outcomes_come_as_nodes_finish() -> None:
     (1, True, 2, ""), (2, True, 2, "hung up"), (1, False, 1, "hung up"),
 ])  # fmt: skip
 def test_a_node_that_hangs_up_is_asked_once_more_after_the_others(
-    times: int, passing: bool, asked: int, said: str
+    times: int, *, passing: bool, asked: int, said: str
 ) -> None:
     """Only where it may help, and only once."""
     calls: list[str] = []

@@ -94,6 +94,30 @@ def test_an_argument_is_in_every_entry_and_counts_from_the_next_boot(ubuntu: Nod
     assert status(ubuntu.apply(step("iommu", "pt"), run="r8")) == [("right", "")]
 
 
+@pytest.mark.parametrize(("checks", "seen", "running", "due"), [
+    (["test.it"], "absent", "", True), (["test.it"], "absent", "iommu=pt", False), (["test.it"], "on", "", False),
+    (["other"], "absent", "", False), ([], "on", "", True),
+])  # fmt: skip
+def test_a_reboot_is_only_due_where_a_step_waits_for_it(
+    ubuntu: Node, checks: list[str], seen: str, running: str, *, due: bool
+) -> None:
+    """Not for one that is right by now or stale; what is asked for by itself is done anyway."""
+    if running:
+        ubuntu.apply(step("iommu", "pt"))
+        ubuntu.put("/proc/cmdline", f"ro {running}\n")
+    told = ubuntu.stage(
+        "check", step("iommu", "pt", seen={"running": seen}), run="r2", acts=[{"do": "reboot", "checks": checks}]
+    )
+    assert bool(told["acts"]) is due
+
+
+def test_a_reboot_is_due_for_what_an_earlier_run_has_set(ubuntu: Node) -> None:
+    """Its argument stands in the loader and not on the command line."""
+    ubuntu.apply(step("iommu", "pt"))
+    told = ubuntu.stage("check", step("iommu", "pt"), run="r2", acts=[{"do": "reboot", "checks": ["test.it"]}])
+    assert [one["do"] for one in told["acts"]] == ["reboot"]
+
+
 def test_names_that_stand_several_times_add_up(ubuntu: Node) -> None:
     """Of pci and console the others stay; what GRUB would take for the end of a command stands in quotes."""
     acs = "disable_acs_redir=0000:00:01.0;0000:00:02.0"
