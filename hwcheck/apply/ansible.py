@@ -8,6 +8,7 @@ plugin reads itself. Connections are the inventory's own; nodes that were named 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from hwcheck.apply.words import plain
 from hwcheck.errors import UsageError
 
 Event = Callable[[str, str], None]
@@ -115,7 +117,7 @@ class Play:
             words = [*self._words, "--forks", str(self._forks), *(["--check", "--diff"] if check else [])]
             ansible_runner.run(
                 private_data_dir=folder, playbook=str(playbooks() / "apply.yml"), inventory=self._inventory(folder),
-                extravars=variables, limit=f"@{folder}/limit", cmdline=" ".join(words), envvars=self._environment(),
+                extravars=variables, limit=f"@{folder}/limit", cmdline=shlex.join(words), envvars=self._environment(),
                 quiet=True, event_handler=_Listener(found, on_event), suppress_env_files=True, rotate_artifacts=1,
             )  # fmt: skip
             _explain(found, Path(folder))
@@ -170,22 +172,17 @@ class _Listener:
                 self._take(result, told, ok=False)
                 self._on_event(str(node), "failed")
             case "runner_on_unreachable":
-                result.unreachable, result.why = True, _plain(told.get("msg", "unreachable"))
+                result.unreachable, result.why = True, plain(told.get("msg", "unreachable"))
                 self._on_event(str(node), "unreachable")
         return False
 
     @staticmethod
     def _take(result: NodeResult, told: dict[str, Any], *, ok: bool) -> None:
         result.ok, result.changed = ok, bool(told.get("changed"))
-        result.why = "" if ok else _plain(told.get("why") or told.get("msg") or "failed")
+        result.why = "" if ok else plain(told.get("why") or told.get("msg") or "failed")
         result.results = [one for one in told.get("results") or [] if isinstance(one, dict)]
         shown = told.get("diff") or []
         result.differences = [str(one.get("prepared", "")) for one in shown if isinstance(one, dict)]
-
-
-def _plain(text: Any) -> str:
-    """Return one line of a message that a node may have had a hand in."""
-    return " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())[:500]
 
 
 def _explain(found: dict[str, NodeResult], folder: Path) -> None:
@@ -194,7 +191,7 @@ def _explain(found: dict[str, NodeResult], folder: Path) -> None:
     logs = sorted(folder.glob("artifacts/*/stdout"))
     if not silent or not logs:
         return
-    lines = [_plain(line) for line in logs[-1].read_text(encoding="utf-8", errors="replace").splitlines()]
+    lines = [plain(line) for line in logs[-1].read_text(encoding="utf-8", errors="replace").splitlines()]
     last = next((line for line in reversed(lines) if "ERROR" in line or "error" in line), "")
     for result in silent:
         if result.why.startswith("Ansible said nothing") and last:

@@ -6,20 +6,31 @@ A node that somebody else has drained is worked on and stays drained: only our o
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shlex
+import signal
 import subprocess
+import tempfile
 import time
-from typing import Protocol
+from typing import IO, Protocol
 
+from hwcheck.apply.words import plain
 from hwcheck.errors import UsageError
 
 _PAUSE = 5.0
 _SHORT = 30.0
+_MOST = 1 << 20
+"""Bytes of what a command prints that are looked at."""
 
 
 class DrainError(Exception):
     """A node could not be taken out of work; nothing is written to it."""
+
+
+class TooLongError(DrainError):
+    """A command was ended by us before it had come to its end."""
 
 
 class Drain(Protocol):
@@ -43,14 +54,21 @@ def of(words: str, back: str, timeout: float) -> Drain:
         timeout: seconds to wait for a node to become idle.
 
     Raises:
-        UsageError: the command cannot be read.
+        UsageError: one of the commands cannot be read, or is blank.
     """
     if words == "slurm":
         return Slurm(timeout)
+    return Command(_split("--drain", words), _split("--undrain", back) if back else [], timeout)
+
+
+def _split(option: str, command: str) -> list[str]:
     try:
-        return Command(shlex.split(words), shlex.split(back), timeout)
+        words = shlex.split(command)
     except ValueError as error:
-        raise UsageError(f"--drain: {error}") from error
+        raise UsageError(f"{option}: {error}") from error
+    if not words:
+        raise UsageError(f"{option}: {command!r} is no command")
+    return words
 
 
 class Command:
@@ -60,8 +78,13 @@ class Command:
         self._words, self._back, self._timeout = words, back, timeout
 
     def drain(self, node: str, reason: str) -> bool:
-        """Run it; its end with 0 says that the node is idle."""
-        _run([*self._words, node], self._timeout, reason)
+        """Run it; its end with 0 says that the node is idle. One that waits too long is ended, and its drain undone."""
+        try:
+            _run([*self._words, node], self._timeout, reason)
+        except TooLongError:
+            with contextlib.suppress(DrainError):
+                self.undrain(node, reason)
+            raise
         return True
 
     def undrain(self, node: str, reason: str) -> None:
@@ -111,17 +134,36 @@ def _slurm_state(node: str) -> tuple[list[str], str]:
 
 
 def _run(words: list[str], seconds: float, reason: str) -> str:
-    import os  # noqa: PLC0415 - for the environment of this one command
+    """
+    Run a command of the site and return what it printed.
 
-    try:
-        done = subprocess.run(  # noqa: S603 - the site's own command, without a shell
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False,
-            env={**os.environ, "HWCHECK_REASON": reason},
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise DrainError(f"{words[0]} is not there") from None
-    except subprocess.TimeoutExpired:
-        raise DrainError(f"{words[0]} took more than {seconds:g} s") from None
-    if done.returncode:
-        raise DrainError(f"{words[0]} ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-200:]}")
-    return done.stdout
+    Its output goes to a file: of a pipe nobody would see the end while something that it left behind holds it open.
+    """
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
+        try:
+            started = subprocess.Popen(  # noqa: S603 - the site's own command, without a shell
+                words, stdin=subprocess.DEVNULL, stdout=said, stderr=complained,
+                start_new_session=True, env={**os.environ, "HWCHECK_REASON": reason},
+            )  # fmt: skip
+        except FileNotFoundError:
+            raise DrainError(f"{words[0]} is not there") from None
+        except (OSError, ValueError) as error:
+            raise DrainError(f"{words[0]} cannot be run: {getattr(error, 'strerror', None) or error}") from None
+        try:
+            code = started.wait(seconds)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise TooLongError(f"{words[0]} took more than {seconds:g} s") from None
+            raise
+        text, why = _text(said), _text(complained)
+    if code:
+        raise DrainError(f"{words[0]} ended with {code}: {plain(why.strip() or text)[-200:]}")
+    return text
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(_MOST).decode("utf-8", "replace")

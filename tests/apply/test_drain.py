@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from hwcheck.apply.drain import Drain, DrainError, of
+from hwcheck.errors import UsageError
 
 SCONTROL = """#!/bin/sh
 echo "$*" >>{folder}/calls
@@ -89,3 +91,50 @@ def test_a_command_that_does_not_do_it_is_told(words: str, why: str) -> None:
     """Nothing is written to that node."""
     with pytest.raises(DrainError, match=why):
         command(words, timeout=0.3).drain("n1", "hwcheck run-1")
+
+
+def test_what_a_command_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
+    """A background process keeps its output open; in time or too late, the command's own end counts."""
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\nsleep 30 &\nsleep $1\n", encoding="utf-8")
+    tool.chmod(0o755)
+    begun = time.monotonic()
+    assert command(f"{tool} 0").drain("n1", "hwcheck run-1")
+    with pytest.raises(DrainError, match="took more than"):
+        command(f"{tool} 20", timeout=0.3).drain("n1", "hwcheck run-1")
+    assert time.monotonic() - begun < 10
+
+
+def test_what_a_command_says_is_shown_as_one_plain_line(tmp_path: Path) -> None:
+    """Neither escapes nor bytes of another encoding reach the terminal or stop the run."""
+    tool = tmp_path / "tool"
+    tool.write_bytes(b"#!/bin/sh\nprintf 'no\\033[31m\\377\\nway\\n' >&2\nexit 3\n")
+    tool.chmod(0o755)
+    with pytest.raises(DrainError) as told:
+        command(str(tool)).drain("n1", "hwcheck run-1")
+    assert str(told.value) == f"{tool} ended with 3: no [31m\ufffd way"
+
+
+def test_a_command_that_cannot_be_run_refuses_the_node(tmp_path: Path) -> None:
+    """A file that is no program says so; the roll-out is not torn off by it."""
+    (tmp_path / "notes").write_text("", encoding="utf-8")
+    with pytest.raises(DrainError, match="cannot be run: Permission denied"):
+        command(str(tmp_path / "notes")).drain("n1", "hwcheck run-1")
+
+
+@pytest.mark.parametrize(("words", "back"), [(" ", ""), ("'", ""), ("true", " "), ("true", "'")])
+def test_a_blank_command_is_none(words: str, back: str) -> None:
+    """The name of a node would be run as the program."""
+    with pytest.raises(UsageError, match=r"--(un)?drain"):
+        command(words, back)
+
+
+def test_a_drain_that_took_too_long_is_undone(tmp_path: Path) -> None:
+    """The node would stay out of work with nobody who knows of it; what a command itself calls failed is left."""
+    tool = tmp_path / "tool"
+    tool.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/said\n$1\n', encoding="utf-8")
+    tool.chmod(0o755)
+    for words in ("'sleep 20'", "false"):
+        with pytest.raises(DrainError):
+            command(f"{tool} {words}", f"{tool} true", timeout=0.3).drain("n1", "hwcheck run-1")
+    assert (tmp_path / "said").read_text(encoding="utf-8") == "sleep 20 n1\ntrue n1\nfalse n1\n"
