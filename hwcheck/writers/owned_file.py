@@ -1,9 +1,10 @@
 """
 Files that hwcheck owns: one for each mechanism, keyed inside by setting.
 
-Each line of ours follows a comment that names the check, so a reader sees why it is there, and two roles that write
-the same mechanism never take each other's lines away. What stands in such a file without that comment was put there by
-hand, and is kept. Where a line does not say its key (a udev rule), the comment does: ``# hwcheck: ID; key KEY``.
+Each line of ours follows a comment with the check and the key, ``# hwcheck: ID; key KEY``: so a reader sees why it is
+there, a plan finds what no check wants any more without knowing how each mechanism spells its lines, and two roles that
+write the same mechanism never take each other's lines away. What stands in such a file without that comment was put
+there by hand, and is kept.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ class OwnedFile:
 
     Args:
         text: what it holds; None where there is none yet.
-        key_of: returns the key of a line, "" for what is none of ours; None where the comment names the key of the one
-            line that follows it.
+        key_of: returns the key of a line, "" for what is none of ours; None where only the comment tells the key of the
+            one line that follows it (a rule of udev).
     """
 
     def __init__(self, text: str | None, key_of: Callable[[str], str] | None) -> None:
@@ -44,8 +45,7 @@ class OwnedFile:
 
     def put(self, key: str, line: str, check: str) -> None:
         """Set the line of a key, or lines that all have it."""
-        mark = _MARK + check + (_KEY + key if self._key_of is None else "")
-        self._blocks[key] = [mark, *line.splitlines()]
+        self._blocks[key] = [f"{_MARK}{check}{_KEY}{key}", *line.splitlines()]
 
     def drop(self, key: str) -> None:
         """Take a key away."""
@@ -64,8 +64,7 @@ class OwnedFile:
 
     def check_of(self, key: str) -> str:
         """Return the check that asked for a key of ours."""
-        comment = self._blocks[key][0][len(_MARK) :]
-        return comment.partition(_KEY)[0] if self._key_of is None else comment
+        return self._blocks[key][0][len(_MARK) :].partition(_KEY)[0]
 
     def render(self, first: str = "") -> str | None:
         """Return the text, keys in order; None when nothing is left."""

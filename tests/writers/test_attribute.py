@@ -62,7 +62,7 @@ def test_a_choice_is_made_kept_and_undone(node: Node) -> None:
     node.put(THP, "[always] madvise never\n")
     assert node.round_trip(step(THP, "madvise")) == []
     assert node.text(THP) == "always [madvise] never\n"
-    assert f"# hwcheck: test.it\nw {THP} - - - - madvise\n" in (node.text(tmpfiles.FILE) or "")
+    assert f"# hwcheck: test.it; key {THP}\nw {THP} - - - - madvise\n" in (node.text(tmpfiles.FILE) or "")
 
 
 def test_a_line_is_retired_and_the_running_value_stays(node: Node) -> None:

@@ -19,7 +19,7 @@ def test_soft_and_hard_are_kept_and_undone(node: Node) -> None:
     """One key is two lines; several keys lie in one file; other words for no limit mean the same."""
     node.round_trip(step("* memlock", "unlimited"), step("@hpc nofile", "1048576"), count=2)
     text = node.text(limits.FILE) or ""
-    assert "# hwcheck: test.it\n* soft memlock unlimited\n* hard memlock unlimited\n" in text
+    assert "# hwcheck: test.it; key * memlock\n* soft memlock unlimited\n* hard memlock unlimited\n" in text
     assert node.apply(step("* memlock", "infinity"), run="r7")["changed"] is False
     node.apply(step("* memlock", "absent"), run="r8")
     assert "memlock" not in (node.text(limits.FILE) or "")
