@@ -33,6 +33,7 @@ class NodeResult:
     Attributes:
         ok: the module ended well.
         changed: something was written.
+        begun: something may have been written, however it ended.
         unreachable: Ansible did not get there.
         why: what went wrong.
         results: of each step, see the module.
@@ -41,6 +42,7 @@ class NodeResult:
 
     ok: bool = False
     changed: bool = False
+    begun: bool = False
     unreachable: bool = False
     why: str = "Ansible said nothing about this node"
     results: list[dict[str, Any]] = field(default_factory=list)
@@ -178,7 +180,7 @@ class _Listener:
 
     @staticmethod
     def _take(result: NodeResult, told: dict[str, Any], *, ok: bool) -> None:
-        result.ok, result.changed = ok, bool(told.get("changed"))
+        result.ok, result.changed, result.begun = ok, bool(told.get("changed")), bool(told.get("begun"))
         result.why = "" if ok else plain(told.get("why") or told.get("msg") or "failed")
         result.results = [one for one in told.get("results") or [] if isinstance(one, dict)]
         shown = told.get("diff") or []

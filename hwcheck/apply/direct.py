@@ -69,6 +69,6 @@ class Direct:
 
 def _result(told: dict[str, Any]) -> NodeResult:
     return NodeResult(
-        ok=told["ok"], changed=told["changed"], why=told["why"], results=told["results"],
+        ok=told["ok"], changed=told["changed"], begun=bool(told.get("begun")), why=told["why"], results=told["results"],
         differences=told.get("differences", []),
     )  # fmt: skip

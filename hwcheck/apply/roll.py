@@ -290,7 +290,7 @@ def _state_after(result: NodeResult) -> str:
     if result.ok and any(one.get("status") not in ("refused", "stale") for one in result.results or [{}]):
         return states.CHANGED
     written = any(one.get("status") in ("changed", "failed") for one in result.results)
-    return states.FAILED if written or result.unreachable else states.REFUSED
+    return states.FAILED if written or result.begun or result.unreachable else states.REFUSED
 
 
 def refusals(result: NodeResult) -> list[str]:

@@ -89,7 +89,7 @@ def save(place: Place, journal: Json) -> None:
             *place.owner(),
         )  # fmt: skip
     except OSError as error:
-        raise WriteError(f"the journal cannot be written, so nothing is changed: {words_of(error)}") from error
+        raise WriteError(f"the journal cannot be written, so nothing more is changed: {words_of(error)}") from error
 
 
 def all_of(place: Place) -> list[Json]:

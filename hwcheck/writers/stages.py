@@ -45,7 +45,8 @@ def answer(request: Json) -> Json:
             when an operator vouches for it).
 
     Returns:
-        ``ok``, ``why``, ``changed``, ``results``, ``journal``, ``files`` (check: path → both texts).
+        ``ok``, ``why``, ``changed``, ``results``, ``journal``, ``begun`` (commit: something may have been written),
+        ``differences`` (text of each change).
     """
     place = Place(str(request.get("root") or "/"), live=bool(request.get("live_root")))
     stage = STAGES.get(str(request.get("stage")))
@@ -143,18 +144,29 @@ def commit(place: Place, request: Json) -> Json:
             _demand_idle(place, request)
         journal["state"] = "begun"
         journals.save(place, journal)
-        maker = Maker(place, journal)
-        maker.make_all(read_steps(request.get("steps", []), MECHANISMS))
-        good = all(one["status"] in ("right", "changed", "refused", "stale") for one in journal["results"])
-        good = good and not any(one["state"] == "failed" for one in (*journal["acts"], *journal["commands"]))
-        journal.update(state="done" if good else "failed", ended=journals.now())
-        journals.save(place, journal)
+        try:
+            maker = Maker(place, journal)
+            maker.make_all(read_steps(request.get("steps", []), MECHANISMS))
+            good = all(one["status"] in ("right", "changed", "refused", "stale") for one in journal["results"])
+            good = good and not any(one["state"] == "failed" for one in (*journal["acts"], *journal["commands"]))
+            journal.update(state="done" if good else "failed", ended=journals.now())
+            journals.save(place, journal)
+        except (OSError, WriteError) as error:
+            return _broken_off(journal, words_of(error))
         if not maker.left and not any(one["state"] in ("begun", "failed") for one in journal["acts"]):
             lease.release(place, run)  # what failed was taken back whole: nobody has to come back for it
     changed = any(one["status"] == "changed" for one in journal["results"]) or bool(journal["acts"])
     return {
         "changed": changed, "results": journal["results"], "journal": journal, "ok": good, "why": _wrong(journal),
-        "differences": [difference(change) for change in journal["changes"]],
+        "begun": True, "differences": [difference(change) for change in journal["changes"]],
+    }  # fmt: skip
+
+
+def _broken_off(journal: Json, why: str) -> Json:
+    """Answer for a run that could not go on between two of its changes; its lease stays until somebody comes back."""
+    told = f"broken off half way: {why}; hwcheck apply --resume or rollback {journal['run']} comes back for it"
+    return {
+        "changed": True, "results": journal["results"], "journal": journal, "ok": False, "why": told, "begun": True,
     }  # fmt: skip
 
 

@@ -69,6 +69,7 @@ class ActionModule(ActionBase):
         self._demand_controller()
         answer = self._module({**told, "stage": "commit"})
         self._keep(answer.get("journal"))
+        answer.setdefault("begun", "format" not in answer)  # a module that was killed may have got anywhere
         return answer
 
     def _read_arguments(self, host: str) -> dict[str, Any]:

@@ -184,6 +184,14 @@ def test_a_write_that_failed_holds(tmp_path: Path) -> None:
     assert "undrain n1" not in fleet.deeds
 
 
+def test_a_write_that_ended_without_an_answer_counts_as_begun(tmp_path: Path) -> None:
+    """The module was killed: nobody may take that node for untouched, so it holds and a rollback finds it."""
+    killed = NodeResult(ok=False, begun=True, why="MODULE FAILURE")
+    roll = roll_of(tmp_path, Fleet(results={"n1": killed}), ["n1", "n2"])
+    assert "n1 could not be changed: MODULE FAILURE" in roll.go(plan_waves(list(roll.plans.values())))
+    assert state(roll) == {"n1": states.FAILED, "n2": states.PLANNED}
+
+
 def test_a_node_that_does_not_answer_any_more_is_quarantined(tmp_path: Path) -> None:
     """Silence after a change is worse than before."""
     fleet = Fleet(errors={"n1": "no route to host"})

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hwcheck.writers import journal, making, sysctl
-from hwcheck.writers.place import Place
+from hwcheck.writers.place import Place, WriteError
 from tests.writers.conftest import BOOT, Node, status
 
 SWAP, MAPS, PAGES = "/proc/sys/vm/swappiness", "/proc/sys/vm/max_map_count", "/proc/sys/vm/nr_hugepages"
@@ -231,9 +231,29 @@ def test_without_a_journal_nothing_is_changed(node: Node, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Place, "replace", full)
     done = node.apply(*TWO)
-    assert "nothing is changed: ENOSPC" in done["why"]
+    assert "nothing more is changed: ENOSPC" in done["why"]
     monkeypatch.setattr(Place, "replace", plain)
     assert node.apply(*TWO, run="r2")["ok"]
+
+
+def test_a_journal_that_cannot_be_kept_half_way_says_so(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full once values are written: the run is told as begun, keeps its lease, and is undone."""
+    before = node.tree()
+    plain = journal.save
+
+    def full(place: Place, kept: dict[str, Any]) -> None:
+        if kept["state"] == "done":
+            raise WriteError("the journal cannot be written, so nothing more is changed: ENOSPC")
+        plain(place, kept)
+
+    monkeypatch.setattr(journal, "save", full)
+    done = node.apply(*TWO)
+    assert (done["ok"], done["begun"]) == (False, True)
+    assert "broken off half way: the journal cannot be written" in done["why"]
+    assert node.text(SWAP) == "10\n"
+    assert "held by run r1" in node.stage("prepare", *TWO, run="r2")["why"]
+    assert node.stage("undo")["results"] == []
+    assert node.tree() == before
 
 
 def test_a_run_killed_after_preparing_is_resumed_or_undone(node: Node) -> None:
