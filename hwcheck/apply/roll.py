@@ -8,6 +8,7 @@ is done, so that a run which was killed is resumed, or undone, from its folder.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,10 +19,11 @@ from typing import Any, Protocol
 
 from hwcheck.apply import run_folder as states
 from hwcheck.apply.ansible import Event, NodeResult
+from hwcheck.apply.canary import Canaries
 from hwcheck.apply.drain import Drain, DrainError
 from hwcheck.apply.run_folder import RunFolder
 from hwcheck.findings import Finding
-from hwcheck.plan import NodePlan
+from hwcheck.plan import ABSENT, NodePlan
 from hwcheck.rollout import READS, Comparison, Wave, compare, reason_to_hold
 
 
@@ -106,23 +108,24 @@ class Roll:
         Returns:
             Why it holds, for a person to decide; "" when all nodes are done.
         """
-        for number, wave in enumerate(waves, 1):
-            why = self._frozen()
-            if why:
-                return why
-            what = "canary" if wave.canary else f"wave {number} of {len(waves)}"
+        canaries = Canaries(self.plans, lambda node: self.state(node) != states.REFUSED)
+        left, number, why = list(waves), 0, ""
+        while left and not why:
+            wave, number = left.pop(0), number + 1
+            if why := self._frozen():
+                break
+            what = "canary" if wave.canary else f"wave {number} of {number + len(left)}"
             if len(self.plans) > 1:
                 self.ports.say(f"{what}: {', '.join(wave.nodes[:8])}{' ...' if len(wave.nodes) > 8 else ''}")
             why = self._wave(wave)
-            if why:
-                return why
-        return ""
+            if wave.canary and not why:
+                left, why = canaries.after(wave, left)
+        return why
 
     def _frozen(self) -> str:
         freeze = self.patience.freeze
-        if freeze is None or not freeze.exists():
-            return ""
-        return f"changes are frozen ({freeze} is there); nothing more is changed until it is gone"
+        there = freeze is not None and os.path.lexists(freeze)
+        return f"changes are frozen ({freeze} is there); nothing more is changed until it is gone" if there else ""
 
     def _wave(self, wave: Wave) -> str:
         ready = self._drained([node for node in wave.nodes if self.state(node) != states.CHANGED])
@@ -134,8 +137,7 @@ class Roll:
         self._put_back()
         failed = [node for node in wave.nodes if self.state(node) == states.FAILED]
         if failed:
-            known = self.run.record["nodes"][failed[0]]
-            return f"{failed[0]} could not be changed: {known['why']}"
+            return f"{failed[0]} could not be changed: {self.run.record['nodes'][failed[0]]['why']}"
         return reason_to_hold(canary=wave.canary, comparisons=self.comparisons, touched=len(self.comparisons))
 
     def _changed(self, wave: Wave) -> list[str]:
@@ -280,7 +282,7 @@ class Roll:
         changed = [
             str(one["id"])
             for one in self.run.record.get("results", {}).get(node, [])
-            if one.get("status") in ("changed", "right")
+            if one.get("status") in ("changed", "right") and one.get("value") != ABSENT  # that nobody judges any more
         ]
         return compare(node, self.before.get(node, ()), reads, changed)
 

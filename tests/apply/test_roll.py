@@ -13,6 +13,7 @@ import pytest
 
 from hwcheck.apply import run_folder as states
 from hwcheck.apply.ansible import Event, NodeResult
+from hwcheck.apply.canary import Canaries
 from hwcheck.apply.drain import DrainError
 from hwcheck.apply.roll import Patience, Ports, Reading, Roll
 from hwcheck.apply.run_folder import RunFolder
@@ -20,7 +21,7 @@ from hwcheck.errors import UsageError
 from hwcheck.facts import NODE
 from hwcheck.findings import Finding, Status
 from hwcheck.plan import NodePlan
-from hwcheck.rollout import plan_waves
+from hwcheck.rollout import Wave, plan_waves
 
 CHECK = "sysctl.swappiness"
 
@@ -154,6 +155,41 @@ def test_a_node_that_is_not_idle_is_refused_and_the_others_go_on(tmp_path: Path)
     assert roll.go(plan_waves(list(roll.plans.values()))) == ""
     assert state(roll) == {"n1": states.REFUSED, "n2": states.GOOD}
     assert "undrain n1" in fleet.deeds
+
+
+def test_another_node_is_the_canary_where_the_first_is_busy(tmp_path: Path) -> None:
+    """Nothing goes to a whole cohort before one node of it was changed and is good."""
+    names = ["n1", "n2", "n3", "n4"]
+    worse = {"n2": [finding("rdma.rate", Status.FAIL)]}
+    roll = roll_of(tmp_path, Fleet(wont_drain={"n1": "has jobs"}, after=worse), names)
+    assert "canary n2 has become worse" in roll.go(plan_waves(list(roll.plans.values()), ["1", "100%"]))
+    assert state(roll) == {
+        "n1": states.REFUSED, "n2": states.QUARANTINED, "n3": states.PLANNED, "n4": states.PLANNED
+    }  # fmt: skip
+
+
+def test_after_three_busy_canaries_a_person_decides(tmp_path: Path) -> None:
+    """The others are not touched one by one."""
+    names = ["n1", "n2", "n3", "n4"]
+    roll = roll_of(tmp_path, Fleet(wont_drain=dict.fromkeys(names, "has jobs")), names)
+    assert "none of 3 canaries could be tried" in roll.go(plan_waves(list(roll.plans.values()), ["1", "100%"]))
+    assert state(roll)["n4"] == states.PLANNED
+
+
+def test_a_busy_rack_is_followed_by_a_whole_rack() -> None:
+    """The next canary is a unit too, and each cohort has its own."""
+    plans = {
+        name: NodePlan(name, "gb200", "boot-1", cohort, domain=domain)
+        for name, cohort, domain in [
+            ("a1", "a", "rack1"), ("a2", "a", "rack1"), ("a3", "a", "rack2"), ("a4", "a", "rack2"), ("b1", "b", ""),
+            ("b2", "b", ""), ("a5", "a", "rack3"),
+        ]
+    }  # fmt: skip
+    canaries = Canaries(plans, lambda node: node.startswith("b"))
+    rest = [Wave(("a3", "b2")), Wave(("a4", "a5"))]
+    assert canaries.after(Wave(("a1", "a2", "b1"), canary=True), rest) == (
+        [Wave(("a3", "a4"), canary=True), Wave(("b2",)), Wave(("a5",))], "",
+    )  # fmt: skip
 
 
 def test_a_node_that_cannot_be_drained_is_never_written_to(tmp_path: Path) -> None:
