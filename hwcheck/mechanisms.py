@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ABSENT = "absent"
+
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:

@@ -39,7 +39,7 @@ class Pipeline:
     ) -> None:
         self.profiles = profiles
         self._platform = platform
-        self._only = tuple(only)
+        self.only = tuple(only)
         self._waivers = tuple(waivers)
         self._judges: dict[str, Judge] = {}
         self._fleet = fleet
@@ -96,7 +96,7 @@ class Pipeline:
 
     def _judge(self, name: str) -> Judge:
         if name not in self._judges:
-            self._judges[name] = Judge(self.profiles.profile(name), self._only)
+            self._judges[name] = Judge(self.profiles.profile(name), self.only)
         return self._judges[name]
 
 

@@ -110,7 +110,7 @@ class Planning:
     def _of_snapshot(self, pipeline: Pipeline, snapshot: Snapshot) -> Planned:
         verdict = pipeline.judge_snapshot(snapshot)
         profile = pipeline.profiles.profile(verdict.platform)
-        return Planned(verdict, plan_node(verdict, snapshot, profile, self._asked))
+        return Planned(verdict, plan_node(verdict, snapshot, profile, self._asked, pipeline.only))
 
     def _unread(self, verdict: NodeVerdict) -> Planned:
         profile = self._bench.posted.profiles.profile(verdict.platform)

@@ -3,7 +3,7 @@ From the findings of a node to its plan.
 
 Findings that warn or fail and count bring their remedy; the same value wanted twice is one step, two values for one key
 are an error. Order: what persists, acts, what is volatile (an act may have reset it), and one reboot at most, which
-takes the place of every act that it does as well.
+takes the place of every act that it does as well. What our files hold and no check wants is retired (:mod:`.retire`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from hwcheck.facts import Snapshot
 from hwcheck.findings import Act, Finding, NodeVerdict, Remedy, Status, Write
 from hwcheck.mechanisms import MECHANISMS
 from hwcheck.plan.observe import NEXT_BOOT, RUNNING, Seen, is_right, owner_of, seen_of, unit_here
+from hwcheck.plan.retire import retired
 from hwcheck.plan.words import LeftOut, NodePlan, PlannedAct, Step
 from hwcheck.profiles import Profile
 from hwcheck.profiles.identify import GENERIC
@@ -35,8 +36,9 @@ Place = tuple[str, str, str]
 
 
 def plan_node(
-    verdict: NodeVerdict, snapshot: Snapshot | None, profile: Profile, asked: Collection[str] = ()
-) -> NodePlan:
+    verdict: NodeVerdict, snapshot: Snapshot | None, profile: Profile, asked: Collection[str] = (),
+    only: Collection[str] = (),
+) -> NodePlan:  # fmt: skip
     """
     Plan one node.
 
@@ -45,6 +47,7 @@ def plan_node(
         snapshot: the facts it rests on; None when the node was not reached.
         profile: that judged it.
         asked: check ids and families whose opt-in writes and acts are wanted, beside those of the profile.
+        only: families that were judged; () for all.
 
     Raises:
         PlanError: two checks want different values for one key.
@@ -55,6 +58,7 @@ def plan_node(
     making = _Making(snapshot, profile, {*asked, *profile.opt_in})
     for finding in verdict.findings:
         making.take(finding)
+    making.retire(only)
     return making.plan(verdict)
 
 
@@ -194,6 +198,11 @@ class _Making:
             return True
         running, following = finding.seen.get(RUNNING), finding.seen.get(NEXT_BOOT)
         return running is not None and not (finding.observed == following != running)  # an image runs nothing
+
+    def retire(self, only: Collection[str]) -> None:
+        """Add what our files hold and no check wants, but for keys that are set anew."""
+        for step in retired(self._snapshot, self._profile, only):
+            self._steps.setdefault((step.mechanism, step.key, step.subject), step)
 
     def plan(self, verdict: NodeVerdict) -> NodePlan:
         """Put it in order."""

@@ -70,10 +70,15 @@ def unit_here(snapshot: Snapshot, unit: str) -> str | None:
     Returns:
         its name; None when the evidence says that it is not installed.
     """
-    for name in (unit, _ALIASES.get(unit, "")):
-        if name and _unit(snapshot, "service.loaded", name) == "loaded":
+    for name in unit_names(unit):
+        if _unit(snapshot, "service.loaded", name) == "loaded":
             return name
     return None if _unit(snapshot, "service.loaded", unit) in ("not-found", "masked") else unit
+
+
+def unit_names(unit: str) -> tuple[str, ...]:
+    """Return the names that a unit has on one node or another."""
+    return (unit, _ALIASES[unit]) if unit in _ALIASES else (unit,)
 
 
 def _unit(snapshot: Snapshot, fact: str, unit: str) -> str | None:

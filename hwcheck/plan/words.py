@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hwcheck.mechanisms import ABSENT
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -15,7 +17,7 @@ class Step:
     Attributes:
         id: check that asks for it; the verdict after the write is this check's.
         subject: id of what it is about where the mechanism's keys belong to subjects (a GPU, a port); "" otherwise.
-        mechanism, key, value: what is written, as text.
+        mechanism, key, value: what is written, as text; the value ``absent`` retires a key that our files hold.
         seen: value of the key as the check saw it, ``running`` and ``next boot``; None where it did not see one.
         disturbs: ``nothing``, ``gpu``, ``board``, ``network``, ``node``.
         opt_in: it is here because somebody asked for it.
@@ -39,6 +41,11 @@ class Step:
     irreversible: bool = False
     owner: str = ""
     also: tuple[str, ...] = ()
+
+    @property
+    def retires(self) -> bool:
+        """Whether it takes a key out of our files, rather than setting one; what runs stays until the next boot."""
+        return self.value == ABSENT
 
     def for_node(self) -> dict[str, Any]:
         """Return what the node is given of it."""

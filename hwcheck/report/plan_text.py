@@ -95,7 +95,8 @@ def _write_node(sheet: Sheet, node: NodePlan, names: str, count: int) -> None:
     sheet.text(_impact(node), indent=6)
     if node.cohort and not node.is_empty:
         sheet.text(Text(visible(node.cohort), style="dim"), indent=6)
-    _write_steps(sheet, node.steps)
+    _write_steps(sheet, "Settings", [step for step in node.steps if not step.retires])
+    _write_steps(sheet, "Retired, what runs stays until the next boot", [step for step in node.steps if step.retires])
     _write_acts(sheet, node)
     for why, heading in _HEADINGS.items():
         left = [one for one in node.left_out if one.why == why]
@@ -109,24 +110,27 @@ def _impact(node: NodePlan) -> str:
     scopes = {step.disturbs for step in node.steps} | {act.disturbs for act in node.acts}
     scopes |= {"node"} if node.reboot else set()
     disturbs = [words for scope, words in DISTURBS.items() if scope in scopes]
-    parts = [f"{len(node.steps)} settings" if len(node.steps) != 1 else "1 setting"]
+    gone = sum(step.retires for step in node.steps)
+    sets = len(node.steps) - gone
+    parts = [f"{sets} settings" if sets != 1 else "1 setting"] if sets or not gone else []
+    parts += [f"{gone} retired"] if gone else []
     parts += [f"{len(node.acts)} acts" if len(node.acts) != 1 else "1 act"] if node.acts else []
     parts.append("one reboot" if node.reboot else "no reboot")
     return f"{', '.join(parts)}; {' and '.join(disturbs) or 'disturbs nothing'}."
 
 
-def _write_steps(sheet: Sheet, steps: Iterable[Step]) -> None:
+def _write_steps(sheet: Sheet, heading: str, steps: Iterable[Step]) -> None:
     rows: dict[object, _Row] = {}
     for step in steps:
         key = str({**step.for_node(), "subject": "", "owner": step.owner})
         old = rows.get(key)
         rows[key] = _Row(step, (*old.subjects, step.subject)) if old else _Row(step, (step.subject,))
     if rows:
-        sheet.heading("Settings")
+        sheet.heading(heading)
     for row in rows.values():
         step = row.step
         line = Text(visible(step.id), style="bold").append(
-            f"  {visible(step.mechanism)} {visible(step.key)} = {visible(step.value) or '(flag)'}", style="not bold"
+            f"  {visible(step.mechanism)} {visible(step.key)}{_value(step)}", style="not bold"
         )
         sheet.text(line, indent=2, hang=2)
         _label(sheet, "on", _named([subject for subject in row.subjects if subject]))
@@ -137,6 +141,10 @@ def _write_steps(sheet: Sheet, steps: Iterable[Step]) -> None:
         _label(sheet, "owner", f"{visible(step.owner)} sets it at boot" if step.owner else "")
         _label(sheet, "undo", "cannot be undone" if step.irreversible else "")
         _label(sheet, "also for", visible(", ".join(step.also)))
+
+
+def _value(step: Step) -> str:
+    return "" if step.retires else f" = {visible(step.value) or '(flag)'}"
 
 
 def _write_acts(sheet: Sheet, node: NodePlan) -> None:

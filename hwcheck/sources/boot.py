@@ -15,6 +15,13 @@ LOADER = (
 )  # fmt: skip
 _LOADER_FOLDERS = ("/boot", "/boot/grub", "/boot/grub2", "/boot/efi", "/boot/loader", "/boot/loader/entries")
 FOLDERS = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
+OWN = (
+    "/etc/sysctl.d/90-hwcheck.conf", "/etc/tmpfiles.d/90-hwcheck.conf", "/etc/modprobe.d/90-hwcheck.conf",
+    "/etc/modules-load.d/90-hwcheck.conf", "/etc/security/limits.d/90-hwcheck.conf",
+    "/etc/udev/rules.d/90-hwcheck.rules", "/etc/default/grub.d/90-hwcheck.cfg", "/etc/kernel/90-hwcheck.conf",
+    "/etc/chrony*/90-hwcheck.*", "/etc/chrony/*/90-hwcheck.*", "/etc/systemd/system/*.d/90-hwcheck.conf",
+    "/etc/systemd/system/hwcheck-*.d/settings.conf",
+)  # fmt: skip
 UNITS = ("slurmd", "containerd", "docker", "crio", "kubelet", "k3s", "pbs", "nvidia-persistenced")
 _UNIT_FOLDERS = (
     "/etc/systemd/system.control", "/run/systemd/system.control", "/etc/systemd/system", "/run/systemd/system",
@@ -96,10 +103,20 @@ def _units(context):
     return _sections(context, managers + units)
 
 
+def _own(context):
+    """Read the files that hwcheck itself keeps on a node; a plan finds in them what no check wants any more."""
+    paths = [path for pattern in OWN for path in read.expand(context.root, pattern)]
+    found = [section for section in (_section(context, path) for path in paths) if section]
+    if not found:
+        raise Absent("files of hwcheck")
+    return b"".join(b"==> own " + section[4:] for section in found)  # what they hold counts once, by other sources
+
+
 SOURCES = (
     Source("boot-loader", "boot.loader", _loader, note="lab"),
     Source("sysctl-dropins", "sysctl.dropins", _sysctls, note="iron"),
     Source("module-dropins", "modprobe.dropins", _modules, note="iron"),
     Source("limits-files", "limits.files", _limits, note="iron"),
     Source("unit-files", "systemd.files", _units, note="iron"),
+    Source("own-files", "hwcheck.files", _own),
 )

@@ -147,6 +147,15 @@ def test_a_changed_key_that_is_not_right_holds(tmp_path: Path) -> None:
     assert f"{CHECK} is changed and still not right" in roll.go(plan_waves(list(roll.plans.values())))
 
 
+def test_a_retired_key_is_judged_by_no_one(tmp_path: Path) -> None:
+    """The check that once asked for it may stay, and be not right: it no longer wants what was taken away."""
+    retired = NodeResult(ok=True, why="", results=[{"id": CHECK, "status": "changed", "why": "", "value": "absent"}])
+    fleet = Fleet(after={"n1": [finding(CHECK, Status.WARN)]}, results={"n1": retired})
+    roll = roll_of(tmp_path, fleet, ["n1"])
+    assert roll.go(plan_waves(list(roll.plans.values()))) == ""
+    assert state(roll) == {"n1": states.GOOD}
+
+
 def test_a_node_that_is_not_idle_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
     """Nothing was written to it, so it is put back; the roll-out does not hold for it."""
     busy = NodeResult(ok=False, why="the node is not idle, nothing was written: 77 python3 has /dev/nvidia0 open")

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from hwcheck.sources import boot
+from hwcheck.sources.source import Absent, Context
 from hwcheck.writers.place import Place
 from hwcheck.writers.stages import answer
+from tests.sources.tree import facts_of, output_of
 
 BOOT = "/proc/sys/kernel/random/boot_id"
 
@@ -86,12 +89,22 @@ class Node:
             if path.is_file() and not path.is_symlink() and "/hwcheck/" not in str(path)
         }
 
+    def held_by_evidence(self) -> list[tuple[str, str]]:
+        """Return mechanism and key of all that our files hold, as a plan reads it from the node's evidence."""
+        try:
+            output = output_of(boot.SOURCES, "own-files", Context(root=str(self.root)))
+        except Absent:
+            return []
+        held = facts_of(output).value("settings.held")
+        assert held is not None
+        return sorted((one["mechanism"], one["key"]) for one in held)
+
     def round_trip(self, *steps: dict[str, Any], count: int = 1) -> list[str]:
         """
         Check what holds for every mechanism, and return what the programs were called with by the first run.
 
-        The check stage says what the run then does; it is read back; a second run changes nothing; the undoing restores
-        every byte and mode.
+        The check stage says what the run then does; it is read back; a second run changes nothing; evidence tells the
+        keys that our files hold, as the node's own stage does; the undoing restores every byte and mode.
         """
         before = self.tree()
         told = self.stage("check", *steps)
@@ -106,6 +119,7 @@ class Node:
         again = self.apply(*steps, run="r2")
         assert (again["ok"], again["changed"]) == (True, False), again
         assert {one["status"] for one in again["results"]} == {"right"}, again["results"]
+        assert self.held_by_evidence() == [(one["mechanism"], one["key"]) for one in self.stage("held")["held"]]
         after = self.tree()
         undone = self.stage("undo", run="r1")
         assert (undone["ok"], undone["results"]) == (True, []), undone

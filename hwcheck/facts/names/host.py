@@ -133,3 +133,4 @@ declare(
     time.pmc.gm_present    | bool  |    | gmPresent of TIME_STATUS_NP
     """,
 )
+declare("node", "settings.held | tuple | | keys that hwcheck's own files hold: records of mechanism, key, check, line")
