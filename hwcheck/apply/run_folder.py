@@ -105,6 +105,9 @@ class RunFolder:
             raise UsageError(f"{path / 'run.json'}: {error}") from error
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise UsageError(f"run {name} was recorded by another version of hwcheck")
+        lacks = sorted({"holder", "targets", "nodes", "drained"} - set(record))
+        if lacks:
+            raise UsageError(f"{path / 'run.json'} is damaged: it has no {', '.join(lacks)}")
         return cls(path, record)
 
     @property
@@ -146,9 +149,17 @@ class RunFolder:
             raise
 
     def read(self, name: str) -> Any:
-        """Return a file of the run; None when it is not there."""
+        """
+        Return a file of the run; None when it is not there.
+
+        Raises:
+            UsageError: it is cut off or was changed by hand.
+        """
         file = self.path / name
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+        try:
+            return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+        except ValueError as error:
+            raise UsageError(f"{file} is damaged: {error}") from error
 
     def save(self) -> None:
         """Write the record."""

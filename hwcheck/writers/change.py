@@ -19,7 +19,7 @@ import base64
 from typing import Any, Callable
 
 from .forms import FORMS
-from .place import Json, Place, WriteError
+from .place import CAP, Json, Place, WriteError
 
 PERSIST, ACT, VOLATILE = "persist", "act", "volatile"
 """When a change is made: files first, then what reads them, then running values that a restart may have reset."""
@@ -69,12 +69,21 @@ class File(Kind):
 
 
 def file_state(place: Place, path: str) -> Any:
-    """Return what a file change compares: bytes (base64), mode, owner; None where there is no file."""
+    """
+    Return what a file change compares: bytes (base64), mode, owner; None where there is no file.
+
+    Raises:
+        WriteError: something else is there that a file would take the place of, or more than could be put back.
+    """
     if place.is_link(path):
         raise WriteError(f"{path} is a symbolic link, which hwcheck never makes; somebody else owns it")
     data = place.read(path)
     if data is None:
+        if place.exists(path):
+            raise WriteError(f"{path} is no regular file; somebody else owns it")
         return None
+    if len(data) >= CAP:
+        raise WriteError(f"{path} has {CAP >> 20} MiB or more, which is no file of settings")
     return {"bytes": base64.b64encode(data).decode("ascii"), **place.stat(path)}
 
 
@@ -96,7 +105,7 @@ def file_change(place: Place, path: str, text: str | None, steps: list[int]) -> 
     if text is not None:
         uid, gid = place.owner()
         owner = before or {"mode": 0o644, "uid": uid, "gid": gid}
-        after = {**owner, "bytes": base64.b64encode(text.encode()).decode("ascii")}
+        after = {**owner, "bytes": base64.b64encode(text.encode("utf-8", "surrogateescape")).decode("ascii")}
     if before == after:
         return None
     return {"kind": "file", "target": path, "before": before, "after": after, "phase": PERSIST, "steps": steps}

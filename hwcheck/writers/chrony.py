@@ -33,6 +33,7 @@ _DIRECTIVES = (
 )  # fmt: skip
 _VALUE = re.compile(r"[A-Za-z0-9*./:_+ -]{1,200}")
 _SERVER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}( [a-z][a-z0-9]*| -?[0-9.]+)*")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _UNITS = ("chrony.service", "chronyd.service")
 _OTHERS = (
     "systemd-timesyncd.service", "ntpd.service", "ntp.service", "ntpsec.service", "openntpd.service",
@@ -109,7 +110,7 @@ def _lines(step: Step) -> str:
 
 
 def _owned(place: Place, path: str) -> OwnedFile:
-    return OwnedFile(place.text(path), _key_of)
+    return OwnedFile(place.bytes_as_text(path), _key_of)
 
 
 def _key_of(line: str) -> str:
@@ -194,6 +195,6 @@ def _offset(place: Place) -> str:
         words = place.run(["chronyc", "-n", "-c", "tracking"], 20.0).strip().split(",")
     except WriteError:
         return ""
-    if len(words) < 14 or words[-1] == "Not synchronised" or not re.fullmatch(r"-?[0-9.eE+-]+", words[4]):
+    if len(words) < 14 or words[-1] == "Not synchronised" or not _NUMBER.fullmatch(words[4]):
         return "inf"
     return words[4]

@@ -17,7 +17,17 @@ from .place import Json, Place, WriteError, words_of
 
 FORMAT = "hwcheck.journal/1"
 FOLDER = "/var/lib/hwcheck/journal"
+_PARTS = {
+    "changes": ("kind", "target", "before", "after", "phase", "steps"),
+    "commands": ("words", "seconds", "steps", "state"),
+    "acts": ("do", "target", "state"),
+    "results": ("id", "status"),
+}  # fmt: skip
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+class DamagedError(WriteError):
+    """A journal of ours that something else has cut off or changed; a copy of it may be whole."""
 
 
 def check_run(run: Any) -> str:
@@ -66,12 +76,30 @@ def understood(text: str | None, run: str) -> Json | None:
         return None
     try:
         found = json.loads(text)
-    except ValueError:
-        raise WriteError(f"the journal of run {run} is not understood; nothing is changed or undone by it") from None
+    except (ValueError, RecursionError):
+        raise DamagedError(f"the journal of run {run} is not understood; nothing is changed or undone by it") from None
+    return checked(found, run)
+
+
+def checked(found: Any, run: str) -> Json:
+    """
+    Return a journal that has been read.
+
+    Raises:
+        WriteError: it is of another version or another run, or lacks something.
+    """
     if not isinstance(found, dict) or found.get("format") != FORMAT or found.get("run") != run:
         said = found.get("format") if isinstance(found, dict) else type(found).__name__
         raise WriteError(f"the journal of run {run} is of another version ({str(said)[:40]}, this is {FORMAT})")
+    lacks = [name for name, keys in _PARTS.items() if not _has(found.get(name), keys)]
+    if lacks or not isinstance(found.get("state"), str):
+        what = ", ".join(lacks) or "state"
+        raise DamagedError(f"the journal of run {run} is damaged ({what}); nothing is changed or undone by it")
     return found
+
+
+def _has(part: Any, keys: tuple[str, ...]) -> bool:
+    return isinstance(part, list) and all(isinstance(one, dict) and all(key in one for key in keys) for one in part)
 
 
 def save(place: Place, journal: Json) -> None:

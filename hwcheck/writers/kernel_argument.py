@@ -104,8 +104,9 @@ class KernelArgument(Mechanism):
 
 def _owned(place: Place) -> Owned:
     if boot_loader.loader(place) == BLS:
-        return Owned(RECORD, OwnedFile(place.text(RECORD), lambda line: "" if line[:1] == "#" else _key_of_word(line)))
-    return Owned(OURS, OwnedFile(place.text(OURS), _key_of))
+        text = place.bytes_as_text(RECORD)
+        return Owned(RECORD, OwnedFile(text, lambda line: "" if line[:1] == "#" else _key_of_word(line)))
+    return Owned(OURS, OwnedFile(place.bytes_as_text(OURS), _key_of))
 
 
 def _key_of(line: str) -> str:

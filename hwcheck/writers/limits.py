@@ -37,7 +37,7 @@ class Limits(Mechanism):
 
     def files(self, place: Place) -> list[Owned]:
         """Return our file."""
-        return [Owned(FILE, OwnedFile(place.text(FILE), key_of))]
+        return [Owned(FILE, OwnedFile(place.bytes_as_text(FILE), key_of))]
 
     def facets(self, place: Place, step: Step) -> Facets:
         """Read a limit, soft and hard; a login that is there keeps its own."""
@@ -53,7 +53,7 @@ class Limits(Mechanism):
 
     def propose(self, place: Place, steps: list[Step]) -> Proposal:
         """Propose our file."""
-        owned = OwnedFile(place.text(FILE), key_of)
+        owned = OwnedFile(place.bytes_as_text(FILE), key_of)
         for step in steps:
             domain, item = step.key.split()
             value = spelled(step.value)

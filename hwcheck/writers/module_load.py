@@ -51,7 +51,7 @@ class ModuleLoad(Mechanism):
 
     def files(self, place: Place) -> list[Owned]:
         """Return our file."""
-        return [Owned(FILE, OwnedFile(place.text(FILE), _key_of))]
+        return [Owned(FILE, OwnedFile(place.bytes_as_text(FILE), _key_of))]
 
     def facets(self, place: Place, step: Step) -> Facets:
         """Tell whether a module is loaded, and will be."""
@@ -76,7 +76,7 @@ class ModuleLoad(Mechanism):
 
     def propose(self, place: Place, steps: list[Step]) -> Proposal:
         """Propose our file, the hook of peer memory, and the modules."""
-        owned = OwnedFile(place.text(FILE), _key_of)
+        owned = OwnedFile(place.bytes_as_text(FILE), _key_of)
         for step in steps:
             owned.put(step.key, step.key, step.id)
         changes = [file_change(place, FILE, owned.render(), [step.number for step in steps])]
@@ -128,7 +128,7 @@ def _has_hook(place: Place) -> bool:
 def _hook(place: Place, step: Step, line: str | None) -> Json | None:
     """Propose our drop-in of openibd with a line, or without; the file is that of the mechanism unit_property."""
     path = unit_property.file_of(_OPENIBD)
-    owned = OwnedFile(place.text(path), unit_property.key_of)
+    owned = OwnedFile(place.bytes_as_text(path), unit_property.key_of)
     if line is None and not any(_PEERMEM in one for one in owned.lines(_POST)):
         return None
     if line is None:

@@ -87,7 +87,7 @@ def spelled(value: str) -> str:
 
 
 def _owned(place: Place) -> OwnedFile:
-    return OwnedFile(place.text(FILE), _key_of)
+    return OwnedFile(place.bytes_as_text(FILE), _key_of)
 
 
 def _key_of(line: str) -> str:

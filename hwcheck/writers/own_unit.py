@@ -56,7 +56,7 @@ class OwnUnit(NamedTuple):
     def owned(self, place: Place, instance: str = "", prefix: str = "") -> Owned:
         """Return the drop-in as a file of ours."""
         path = self.settings(instance)
-        return Owned(path, OwnedFile(place.text(path), None), FIRST, prefix)
+        return Owned(path, OwnedFile(place.bytes_as_text(path), None), FIRST, prefix)
 
     def instances(self, place: Place) -> list[str]:
         """Return the instances that have settings; one empty name for a unit that is no template."""

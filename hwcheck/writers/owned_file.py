@@ -21,17 +21,19 @@ class OwnedFile:
     The lines of a file of ours.
 
     Args:
-        text: what it holds; None where there is none yet.
+        text: what it holds (:meth:`Place.bytes_as_text`); None where there is none yet.
         key_of: returns the key of a line, "" for what is none of ours; None where only the comment tells the key of the
             one line that follows it (a rule of udev).
     """
 
     def __init__(self, text: str | None, key_of: Callable[[str], str] | None) -> None:
         self._key_of = key_of
+        self._text = text
+        self._is_touched = False
         self._blocks: dict[str, list[str]] = {}
         self._others: list[str] = []
         comment, key = "", ""
-        for line in (text or "").splitlines():
+        for line in map(_without_return, (text or "").split("\n")):
             if line.startswith(_MARK):
                 comment, key = line, ""
             elif comment and not key and self._key(comment, line):
@@ -45,11 +47,12 @@ class OwnedFile:
 
     def put(self, key: str, line: str, check: str) -> None:
         """Set the line of a key, or lines that all have it."""
-        self._blocks[key] = [f"{_MARK}{check}{_KEY}{key}", *line.splitlines()]
+        self._is_touched = True
+        self._blocks[key] = [f"{_MARK}{check}{_KEY}{key}", *line.split("\n")]
 
     def drop(self, key: str) -> None:
         """Take a key away."""
-        self._blocks.pop(key, None)
+        self._is_touched |= self._blocks.pop(key, None) is not None
 
     def _key(self, comment: str, line: str) -> str:
         return comment.partition(_KEY)[2] if self._key_of is None else self._key_of(line)
@@ -67,12 +70,19 @@ class OwnedFile:
         return self._blocks[key][0][len(_MARK) :].partition(_KEY)[0]
 
     def render(self, first: str = "") -> str | None:
-        """Return the text, keys in order; None when nothing is left."""
+        """Return the text, keys in order; None when nothing is left. A file of which no key was touched stays."""
+        if not self._is_touched:
+            return self._text
         others = [line for line in self._others if line != first.strip()]
         if not self._blocks and not others:
             return None
         body = [line for key in sorted(self._blocks) for line in self._blocks[key]]
         return HEADER + first + "\n".join([*others, *body]) + "\n"
+
+
+def _without_return(line: str) -> str:
+    """Take the carriage return of a foreign editor away; what else splitlines() would break at is part of a line."""
+    return line.removesuffix("\r")
 
 
 class Owned(NamedTuple):

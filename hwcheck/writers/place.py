@@ -109,6 +109,11 @@ class Place:
         data = self.read(path)
         return None if data is None else data.decode("utf-8", "replace").rstrip("\n")
 
+    def bytes_as_text(self, path: str) -> str | None:
+        """Return a file as text from which :func:`change.file_change` makes the same bytes, whatever they are."""
+        data = self.read(path)
+        return None if data is None else data.decode("utf-8", "surrogateescape")
+
     def exists(self, path: str) -> bool:
         """Tell whether there is a file, folder or attribute."""
         return os.path.exists(self.real(path))
@@ -220,6 +225,8 @@ class Place:
             )  # fmt: skip
         except FileNotFoundError:
             raise WriteError(f"{words[0]} is not installed") from None
+        except OSError as error:
+            raise WriteError(f"{words[0]} cannot be run: {words_of(error)}") from None
         try:
             out, err = started.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:

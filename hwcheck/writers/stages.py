@@ -137,7 +137,7 @@ def commit(place: Place, request: Json) -> Json:
     run = journals.check_run(request.get("run"))
     with lease.locked(place):
         lease.demand(place, run)
-        journal = journals.load(place, run) if not place.is_image else dict(request["journal"])
+        journal = journals.load(place, run) if not place.is_image else journals.checked(request.get("journal"), run)
         if journal is None:
             raise WriteError(f"there is no journal of run {run} here; prepare comes first")
         if any(one.get("disturbs", "nothing") != "nothing" for one in journal["acts"]) or _disturbs(journal, request):
@@ -186,8 +186,7 @@ def undo(place: Place, request: Json) -> Json:
     """Take back what a run changed; what somebody else has changed since is left, and said."""
     run = journals.check_run(request.get("run"))
     with lease.locked(place):
-        kept = request.get("journal")
-        journal = journals.load(place, run) or (kept if isinstance(kept, dict) else None)
+        journal = _journal_to_undo(place, run, request.get("journal"))
         if journal is None:
             # The run changed nothing here, and must not begin to: an orphan of its controller may be on its way.
             journal = journals.new(run, place)
@@ -201,6 +200,17 @@ def undo(place: Place, request: Json) -> Json:
         journals.save(place, journal)
         lease.release(place, run)
     return {"changed": back > 0, "results": left, "journal": journal, "undone": back, "ok": True}
+
+
+def _journal_to_undo(place: Place, run: str, kept: Json | None) -> Json | None:
+    """Return the node's journal; the controller's copy where it is lost or damaged, None where there is neither."""
+    copy = None if kept is None else journals.checked(kept, run)
+    try:
+        return journals.load(place, run) or copy
+    except journals.DamagedError:
+        if copy is None:
+            raise
+        return copy
 
 
 def act(place: Place, request: Json) -> Json:

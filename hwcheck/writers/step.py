@@ -23,7 +23,8 @@ ACTS = ("restart", "start", "reload_units", "reload_driver", "reset_gpu", "reboo
 BOARD_UNITS = ("nvidia-fabricmanager.service",)
 """Units whose restart is a reset of the whole board: all NVLink traffic of the node ends."""
 _NAMING = ("key", "restart")
-_PLAIN = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
+_PLAIN = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{0,4096}")
+"""One line of text, whoever reads it: no control characters, no line breaks of Unicode, nothing without an encoding."""
 _UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]{1,200}\.(?:service|timer|socket|target)")
 
 

@@ -38,7 +38,7 @@ class Sysctl(Mechanism):
 
     def files(self, place: Place) -> list[Owned]:
         """Return our drop-in."""
-        return [Owned(FILE, OwnedFile(place.text(FILE), _key_of))]
+        return [Owned(FILE, OwnedFile(place.bytes_as_text(FILE), _key_of))]
 
     def facets(self, place: Place, step: Step) -> Facets:
         """Read a parameter; for an image its value at the next boot."""
@@ -65,7 +65,7 @@ class Sysctl(Mechanism):
 
     def propose(self, place: Place, steps: list[Step]) -> Proposal:
         """Propose our drop-in, then the running values."""
-        owned = OwnedFile(place.text(FILE), _key_of)
+        owned = OwnedFile(place.bytes_as_text(FILE), _key_of)
         for step in steps:
             if next_boot(place, step.key)[0] != numbers(step.value):
                 owned.put(step.key, f"{step.key} = {step.value}", step.id)

@@ -23,7 +23,7 @@ _WRITES = re.compile(r"w[+!=~^-]*")
 
 def owned(place: Place) -> OwnedFile:
     """Return our file."""
-    return OwnedFile(place.text(FILE), key_of)
+    return OwnedFile(place.bytes_as_text(FILE), key_of)
 
 
 def key_of(line: str) -> str:

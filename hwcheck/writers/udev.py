@@ -35,7 +35,7 @@ class Rule(NamedTuple):
 
 def owned_rules(place: Place, mechanism: str) -> Owned:
     """Return our file as far as it is one mechanism's: what :meth:`Mechanism.files` returns for it."""
-    return Owned(FILE, OwnedFile(place.text(FILE), None), only=mechanism + " ")
+    return Owned(FILE, OwnedFile(place.bytes_as_text(FILE), None), only=mechanism + " ")
 
 
 def rules(place: Place, mechanism: str) -> dict[str, str]:
@@ -51,7 +51,7 @@ def rule_changes(place: Place, wanted: list[Rule]) -> Proposal:
     Raises:
         WriteError: a line is no rule of udev.
     """
-    owned = OwnedFile(place.text(FILE), None)
+    owned = OwnedFile(place.bytes_as_text(FILE), None)
     for one in wanted:
         key = f"{one.step.mechanism} {one.key}"
         if one.line is None:

@@ -40,7 +40,7 @@ class UnitProperty(Mechanism):
         """Return our drop-ins."""
         units = [path.split("/")[-2][: -len(".d")] for path in place.expand(file_of("*"))]
         return [
-            Owned(file_of(unit), OwnedFile(place.text(file_of(unit)), key_of), "[Service]\n", unit + " ")
+            Owned(file_of(unit), OwnedFile(place.bytes_as_text(file_of(unit)), key_of), "[Service]\n", unit + " ")
             for unit in units
         ]
 
@@ -71,7 +71,7 @@ class UnitProperty(Mechanism):
         changes: list[Json] = []
         for unit in sorted({step.key.split()[0] for step in steps}):
             mine = [step for step in steps if step.key.split()[0] == unit]
-            owned = OwnedFile(place.text(file_of(unit)), key_of)
+            owned = OwnedFile(place.bytes_as_text(file_of(unit)), key_of)
             for step in mine:
                 name = step.key.split()[1]
                 if _next(place, unit, name)[0] != meaning(step.value):

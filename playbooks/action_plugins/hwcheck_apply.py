@@ -118,7 +118,14 @@ class ActionModule(ActionBase):
 
     def _kept(self) -> Any:
         file = self._journal_file()
-        return json.loads(file.read_text(encoding="utf-8")) if file is not None and file.is_file() else None
+        if file is None or not file.is_file():
+            return None
+        try:
+            return json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise AnsibleActionFail(
+                f"{file} is damaged, nothing was undone; without it the node's own journal counts: {error}"
+            ) from error
 
     def _keep(self, journal: Any) -> None:
         """Write a journal down for good."""
