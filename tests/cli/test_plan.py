@@ -179,6 +179,18 @@ def test_a_live_node_is_planned(tmp_path: Path, capsys: Capture) -> None:
     assert {path: path.stat().st_mtime_ns for path in node.root.rglob("*") if path.is_file()} == before
 
 
+def test_what_no_check_wants_any_more_is_shown_as_retired(tmp_path: Path, capsys: Capture) -> None:
+    """Our line of a check that a site layer had: under a heading of its own, and no setting is counted for it."""
+    node, options = lab(tmp_path)
+    ours = node.root / "etc/sysctl.d/90-hwcheck.conf"
+    ours.write_text("# hwcheck: sysctl.ours; key vm.swappiness\nvm.swappiness = 11\n", encoding="utf-8")
+    with mock.patch.dict("os.environ", node.environment()):
+        assert plan(*options, "--detailed-exitcode") == 4
+    told = " ".join(capsys.readouterr().out.split())
+    assert "1 retired, no reboot; disturbs nothing." in told
+    assert "Retired, what runs stays until the next boot sysctl.ours sysctl vm.swappiness was hwcheck keeps" in told
+
+
 def test_options_are_told_without_loading_what_judges() -> None:
     """The verb starts as fast as check does: help needs no parser of any tool."""
     code = (
