@@ -4,7 +4,7 @@ Every platform × every fault that software can fix, as one fleet: planned, appl
 ``python -m tests.apply.fixing [FAULT ...]`` prints a table; the test suite demands it.
 
 Rounds on the same nodes: apply and take back (files, modes and findings as before), then apply for good, a second plan
-that is empty, a reboot after which all still passes.
+that is empty, a reload of the drivers and a reboot after which all still passes.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hwcheck.lab import nodes
 from hwcheck.lab.faults import FAULTS, catalogue
 from hwcheck.lab.host.lab import HostLab
 from hwcheck.lab.platforms import PLATFORMS
+from tests.lab.host_machine import login
 
 SITE = Path(__file__).parents[2] / "inventories/lab/site.yaml"
 OPT_IN = "pcie,clocks,power,roce,rdma,numa,cpu,kernel,driver,gpu,hbm,nvlink,fabric,imex,sysctl,time,limits,service"
@@ -36,6 +37,19 @@ FIXABLE = (
 """Faults that are settings or wait for an act; the others need hands, or an owner's decision."""
 _FOREVER = "a lock of somebody else was before, which NVML does not tell"
 """What no rollback can bring back, and says so."""
+RELOAD = """
+units= modules=
+for unit in nvidia-persistenced nvidia-fabricmanager nvidia-imex nvidia-dcgm; do
+    systemctl is-active -q $unit && systemctl stop $unit && units="$units $unit"
+done
+for module in nvidia_fs gdrdrv nvidia_peermem nvidia_drm nvidia_modeset nvidia_uvm nvidia mlx5_ib mlx5_core; do
+    [ -e /sys/module/$module ] && modprobe -r $module && modules="$module $modules"
+done
+for module in $modules; do modprobe $module; done
+for unit in $units; do systemctl start $unit; done
+echo reloaded $modules
+"""
+"""What an operator does who puts the drivers of GPUs and adapters in anew: hwcheck has no part in it."""
 _LEFT_OUT = (
     "/root/var/log/sshd.log",
     "/attributes.log",
@@ -176,7 +190,7 @@ class FixBench:
                 row.wrong.append(f"rollback: {_difference(said[row.name], back[row.name])}")
 
     def for_good(self) -> None:
-        """Apply, plan again, apply again, reboot, check."""
+        """Apply, plan again, apply again, reload the drivers, check, reboot, check."""
         applied = self.apply("--yes")
         self._look(applied)
         runs = self.last_run()
@@ -186,6 +200,12 @@ class FixBench:
         second = self.apply("--yes")
         if self.last_run() != runs:
             self.rows[0].wrong.append(f"a second apply began a run: {second.stdout[-300:]}")
+        for row in self.rows:
+            told = login(self.lab, row.name, RELOAD)
+            if not {"nvidia", "mlx5_core"} <= set(told.split()):
+                row.wrong.append(f"the drivers were not reloaded: {told}")
+        for name, bad in self.check().items():
+            self._add(name, f"after a reload of the drivers: {sorted(bad)[:3]}") if bad else None
         self.reboot()
         for name, bad in self.check().items():
             self._add(name, f"after a reboot: {sorted(bad)[:3]}") if bad else None

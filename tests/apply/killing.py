@@ -26,10 +26,19 @@ WANTED = {
     "net.core.somaxconn": "16384", "net.core.netdev_max_backlog": "20000", "net.core.rmem_max": "33554432",
     "vm.max_map_count": "400000",
 }  # fmt: skip
-_ENTRY = "  sysctl.{}: {{expect: {{equals: {}}}, why: the test wants it, source: this test}}\n"
-SITE = "name: kill\nchecks:\n" + "".join(_ENTRY.format(k.rpartition(".")[2], v) for k, v in WANTED.items())
-FILES = ("etc/sysctl.d/90-hwcheck.conf", "etc/systemd/system/slurmd.service.d/90-hwcheck.conf")
-"""What a run writes: kernel parameters, and a limit of the scheduler's unit, which is restarted for it."""
+ARGUMENT = "isolcpus=2-3"
+_ENTRY = "  {}: {{expect: {{equals: {}}}, why: the test wants it, source: this test}}\n"
+_CHECKS = {f"sysctl.{key.rpartition('.')[2]}": value for key, value in WANTED.items()}
+SITE = "name: kill\nchecks:\n" + "".join(_ENTRY.format(*pair) for pair in _CHECKS.items())
+_OF_BOOT = _ENTRY.format("kernel.isolcpus", ARGUMENT.partition("=")[2])
+FILES = (
+    "etc/sysctl.d/90-hwcheck.conf", "etc/systemd/system/slurmd.service.d/90-hwcheck.conf",
+    "etc/default/grub.d/90-hwcheck.cfg", "boot/grub/grub.cfg",
+)  # fmt: skip
+"""
+What a run writes: kernel parameters; a limit of the scheduler's unit, which is restarted for it; and, where it reboots,
+a kernel argument.
+"""
 
 
 class KillBench:
@@ -39,14 +48,16 @@ class KillBench:
     Args:
         folder: for the lab and the controller's state.
         count: nodes.
+        boots: whether the run also sets a kernel argument, for which each node is rebooted.
     """
 
-    def __init__(self, folder: Path, count: int = 4) -> None:
+    def __init__(self, folder: Path, count: int = 4, *, boots: bool = False) -> None:
         self.lab = HostLab(folder / "lab")
         self.names = [f"kill-{number}" for number in range(1, count + 1)]
         self._state = folder / "state"
         self._site = folder / "site.yaml"
-        self._site.write_text(SITE, encoding="utf-8")
+        self._site.write_text(SITE + _OF_BOOT * boots, encoding="utf-8")
+        self._boots = boots
         for name in self.names:
             nodes.up(self.lab.home, name, "hgx-h200", ["memlock-64k"])
         failed = self.lab.up(self.names)
@@ -66,8 +77,10 @@ class KillBench:
                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # fmt: skip
 
     def _words(self) -> list[str]:
-        where = ["-i", str(self.lab.inventory), "--site", str(self._site), "--only", "sysctl,limits"]
-        return ["apply", *where, "--yes", "-q", "--settle", "0.1", "--wave", "1,50%,100%", "--freeze", ""]
+        where = ["-i", str(self.lab.inventory), "--site", str(self._site)]
+        what = ["--only", "sysctl,limits" + ",kernel" * self._boots, "--opt-in", "kernel.isolcpus"]
+        how = ["--settle", "0.1", "--wave", "1,50%,100%", "--freeze", "", "--reboot-timeout", "60"]
+        return ["apply", *where, *what, *how, "--yes", "-q"]
 
     def apply(self, node: str) -> subprocess.CompletedProcess[str]:
         """Run a roll-out on one node to its end."""
@@ -124,11 +137,25 @@ class KillBench:
         return wrong
 
     def all_changed(self) -> bool:
-        """Tell whether every node has every value."""
+        """Tell whether every node has every value, and has booted with the argument where the run reboots."""
         now = [self._values(name) for name in self.names]
-        return all(values[key] == value for values in now for key, value in WANTED.items()) and all(
-            values[path] for values in now for path in FILES
+        return (
+            all(values[key] == value for values in now for key, value in WANTED.items())
+            and all(values[path] for values in now for path in FILES[: 4 if self._boots else 2])
+            and all(self._has_argument(name) is self._boots for name in self.names)
         )
+
+    def _has_argument(self, name: str) -> bool:
+        return ARGUMENT in (self.lab.home / name / "root/proc/cmdline").read_text(encoding="utf-8").split()
+
+    def boot_again(self) -> None:
+        """Reboot nodes whose command line has what was taken back; and let a day pass: it has three reboots at most."""
+        for name in self.names:
+            for path in (self.lab.home / name / "root/var/lib/hwcheck/journal").glob("*.json"):
+                path.unlink()
+            if self._has_argument(name):
+                told = self.run("lab", "--dir", str(self.lab.home), "reboot", name)
+                assert told.returncode == 0, told.stderr
 
     def all_as_before(self) -> bool:
         """Tell whether every node is as it was."""
@@ -174,6 +201,8 @@ class KillBench:
         self.settle()
         if told.returncode or not self.all_as_before():
             wrong.append(f"rollback ended with {told.returncode}: {told.stdout[-500:]}{told.stderr[-800:]}")
+        self.boot_again()
+        wrong += [f"{name}: still boots with {ARGUMENT}" for name in self.names if self._has_argument(name)]
         leases = [name for name in self.names if self.lease(name)]
         return states, [*wrong, *(f"{name} is still leased" for name in leases)]
 
@@ -200,6 +229,7 @@ class KillBench:
         taken = time.monotonic() - begun
         assert self.all_changed()
         assert self.run("rollback", self.last_run(), "--yes").returncode == 0
+        self.boot_again()
         return taken
 
 
@@ -212,9 +242,10 @@ def main() -> None:
     """Run many moments."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=30)
-    moments = parser.parse_args().moments
+    parser.add_argument("--boots", action="store_true", help="also set a kernel argument, and reboot for it")
+    moments, boots = (arguments := parser.parse_args()).moments, arguments.boots
     with tempfile.TemporaryDirectory(prefix="hwkill") as folder:
-        bench = KillBench(Path(folder))
+        bench = KillBench(Path(folder), boots=boots)
         try:
             whole = bench.duration()
             print(f"a whole roll-out on {len(bench.names)} nodes takes {whole:.1f} s")
