@@ -12,6 +12,13 @@ from dataclasses import dataclass
 
 ABSENT = "absent"
 
+SEEN = {
+    "iron": "tried on real machines",
+    "recorded": "tried on recordings of real machines",
+    "lab": "tried on simulated nodes of our own making, on no real one",
+}
+"""How a mechanism or a source was tried, in words; a lab of our own proves nothing about iron, so it is said."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
@@ -26,6 +33,7 @@ class Mechanism:
         of_subject: the key alone names no place: it belongs to the subject of the check (a GPU, a port).
         reboots: a value takes effect at the next boot only.
         several: one key may stand with several values (``pci=``, ``console=``).
+        seen: where it was seen to work: a key of :data:`SEEN`.
     """
 
     name: str
@@ -35,6 +43,7 @@ class Mechanism:
     of_subject: bool = False
     reboots: bool = False
     several: frozenset[str] = frozenset()
+    seen: str = "lab"
 
 
 _ALL = (

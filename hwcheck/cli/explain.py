@@ -10,9 +10,9 @@ def add_parser(verbs: Any) -> None:
     """Declare the verb's options."""
     parser = verbs.add_parser(
         "explain",
-        help="explain a check, code, profile, source or fact",
+        help="explain a check, code, profile, source, mechanism or fact",
         description="Explain a check id (hbm.total), a code (xid 79, sxid 20034), a profile (hgx-h200), a source "
-        "(nvidia-smi.q) or a fact (gpu.memory.total).",
+        "(nvidia-smi.q), a mechanism (kernel_argument) or a fact (gpu.memory.total).",
     )
     parser.add_argument("words", nargs="+", metavar="ID")
     parser.set_defaults(run=run)
@@ -22,6 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the page."""
     from hwcheck.profiles import ProfileSet  # noqa: PLC0415 - the other verbs read nodes before they load it
     from hwcheck.report.explain import print_page  # noqa: PLC0415 - rich is slow to import
+    from hwcheck.sources.catalogue import SOURCES  # noqa: PLC0415 - as above
 
-    print_page(arguments.words, ProfileSet())
+    print_page(arguments.words, ProfileSet(), {source.kind: source.note for source in SOURCES})
     return 0

@@ -3,36 +3,52 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 from hwcheck.checks import Relation
 from hwcheck.errors import UsageError
 from hwcheck.facts import NAMES
+from hwcheck.mechanisms import MECHANISMS, SEEN
 from hwcheck.parse import FORMATS
 from hwcheck.profiles import ProfileSet
 from hwcheck.report.explain_check import check_ids, check_page
 from hwcheck.report.explain_code import code_page, unlisted_page
-from hwcheck.report.explain_parts import bound_page, fact_page, family_page, format_page, profile_page
+from hwcheck.report.explain_parts import (
+    bound_page,
+    fact_page,
+    family_page,
+    format_page,
+    mechanism_page,
+    profile_page,
+)
 from hwcheck.report.page import Page, render_page
 from hwcheck.report.sheet import terminal
 
 _SHOWN = 60
 
 
-def print_page(words: list[str], profiles: ProfileSet) -> None:
+def print_page(words: list[str], profiles: ProfileSet, tried: Mapping[str, str]) -> None:
     """
     Print the page of what the words name.
+
+    Args:
+        words: as given on the command line.
+        profiles: all layers.
+        tried: kind of a source → how the node program's reading of it was seen to work, a key of ``SEEN``.
 
     Raises:
         UsageError: nothing is called that.
     """
-    render_page(explain(words, profiles), terminal())
+    page = explain(words, profiles)
+    if page.kind == "source" and page.name in tried:
+        page.add("Read from nodes", f"seen: {tried[page.name]} ({SEEN[tried[page.name]]})")
+    render_page(page, terminal())
 
 
 def explain(words: list[str], profiles: ProfileSet) -> Page:
     """
-    Make the page of a check, a code (``xid 79``), a profile, a source, a fact, a bound or a family.
+    Make the page of a check, a code (``xid 79``), a profile, a source, a mechanism, a fact, a bound or a family.
 
     Where one name is of two things, the first of this order is explained and the others are mentioned.
 
@@ -48,12 +64,19 @@ def explain(words: list[str], profiles: ProfileSet) -> Page:
         if wanted in names:
             (_, page), *others = names[wanted]
             made = page()
-            made.add("See also", *(f"There is a {kind} of this name too: {other().title}" for kind, other in others))
+            made.add(
+                "See also",
+                *(f"There is a {kind} of this name too: {other().title}{_how(kind, words)}" for kind, other in others),
+            )
             return made
     unlisted = unlisted_page(_spellings(words)[-1])
     if unlisted is not None:
         return unlisted
     raise UsageError(_unknown(words, names))
+
+
+def _how(kind: str, words: list[str]) -> str:
+    return f" (hwcheck explain mechanism {' '.join(words)})" if kind == "mechanism" else ""
 
 
 def _spellings(words: list[str]) -> list[str]:
@@ -86,6 +109,9 @@ def _names(profiles: ProfileSet) -> dict[str, list[tuple[str, Maker]]]:
         know(bound, "figure", partial(bound_page, bound, profiles))
     for family in sorted(profiles.families):
         know(family, "family", partial(family_page, family, profiles))
+    for mechanism in MECHANISMS.values():
+        for name in (mechanism.name, f"mechanism {mechanism.name}"):
+            know(name, "mechanism", partial(mechanism_page, mechanism, profiles))
     return names
 
 

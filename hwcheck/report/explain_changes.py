@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hwcheck.findings import Act, Remedy, Write
-from hwcheck.mechanisms import DEEDS
+from hwcheck.mechanisms import DEEDS, MECHANISMS, SEEN
 
 _OPT_IN = "only with opt-in"
 
@@ -21,6 +21,7 @@ def changes(remedy: Remedy | None, told: Iterable[dict[str, Any]] = ()) -> Itera
     """
     if remedy is None:
         return
+    told = list(told)
     for write in remedy.writes:
         yield _written(write.mechanism, write.key, write.value, opt_in=write.opt_in, more=_more(write))
     for one in () if remedy.writes else told:
@@ -31,6 +32,7 @@ def changes(remedy: Remedy | None, told: Iterable[dict[str, Any]] = ()) -> Itera
         yield _done(act)
     if remedy.worked_out:
         yield f"- hwcheck plan works out from the values: {remedy.worked_out}"
+    yield from _tried(mechanisms_of(remedy) or [one["mechanism"] for one in told])
     if remedy.by_hand:
         yield f"- hwcheck plan leaves it to a person{' otherwise' if remedy.worked_out else ''}: {remedy.by_hand}"
 
@@ -38,6 +40,23 @@ def changes(remedy: Remedy | None, told: Iterable[dict[str, Any]] = ()) -> Itera
 def _written(mechanism: str, key: str, value: object, *, opt_in: bool, more: str = "") -> str:
     how = f" ({_OPT_IN})" if opt_in else ""
     return f"- hwcheck plan writes {mechanism} {key} = {value}{how}{more}"
+
+
+def mechanisms_of(remedy: Remedy | None) -> list[str]:
+    """Return the mechanisms by which a remedy writes; of what is worked out, the one that its words name first."""
+    if remedy is None:
+        return []
+    named = [word for word in remedy.worked_out.split() if word in MECHANISMS][:1]
+    return list(dict.fromkeys((*(write.mechanism for write in remedy.writes), *named)))
+
+
+def _tried(used: Iterable[str]) -> Iterator[str]:
+    """Say of mechanisms how far they can be relied on."""
+    by_seen: dict[str, list[str]] = {}
+    for name in used:
+        by_seen.setdefault(MECHANISMS[name].seen, []).append(name)
+    for seen, names in by_seen.items():
+        yield f"- {', '.join(names)} seen: {seen} ({SEEN[seen]})"
 
 
 def _more(write: Write) -> str:

@@ -10,9 +10,12 @@ from hwcheck.checks import RELATIONS
 from hwcheck.checks.coverage import OWN_CHECKS
 from hwcheck.facts import NAMES, FactName
 from hwcheck.fleet import FOLDS
+from hwcheck.mechanisms import SEEN, Mechanism
 from hwcheck.parse import FORMATS, Format
 from hwcheck.profiles import Profile, ProfileSet
 from hwcheck.profiles.identify import GENERIC
+from hwcheck.profiles.remedies import listed
+from hwcheck.report.explain_changes import mechanisms_of
 from hwcheck.report.explain_check import check_ids
 from hwcheck.report.page import Literal, Page, Table, capital, paragraphs
 from hwcheck.report.wanted import CONFIDENCE, Sources, entries_of, platform_names, set_by, wanted, wanted_table
@@ -76,6 +79,26 @@ def _recognition(form: Format) -> list[str | Table | Literal]:
     if form.lines:
         ways.append("It is a log: its lines may stand among others.")
     return ways or ["the manifest of an evidence directory only: its text alone does not tell."]
+
+
+def mechanism_page(mechanism: Mechanism, profiles: ProfileSet) -> Page:
+    """Explain a way to write: its keys and values, when they count, how it was tried, and the checks that use it."""
+    page = Page(mechanism.name, "mechanism", f"How hwcheck writes: {mechanism.name}")
+    when = "at the next boot" if mechanism.reboots else "at once" if mechanism.phase == "volatile" else "at a restart"
+    belongs = "the subject of the check: a GPU, a port" if mechanism.of_subject else "the node"
+    rows = [("key", mechanism.key), ("value", mechanism.value), ("belongs to", belongs), ("counts", when)]
+    page.add("What it is", Table(("", ""), rows), f"seen: {mechanism.seen} ({SEEN[mechanism.seen]})")
+    page.add("Checks that write by it", ", ".join(_writers(mechanism.name, profiles)))
+    return page
+
+
+def _writers(mechanism: str, profiles: ProfileSet) -> list[str]:
+    found = set()
+    for platform in platform_names(profiles):
+        for id, entry in profiles.profile(platform).checks.items():
+            told = listed(entry.data.get("remedy") or {}, "write")
+            found |= {id for one in told if one["mechanism"] == mechanism}
+    return sorted(found | {one.id for one in RELATIONS.values() if mechanism in mechanisms_of(one.remedy)})
 
 
 def _gives(form: Format, name: str) -> bool:

@@ -13,6 +13,7 @@ from hwcheck.cli.main import main
 from hwcheck.errors import UsageError
 from hwcheck.facts import NAMES
 from hwcheck.knowledge import sxids, xids
+from hwcheck.mechanisms import MECHANISMS
 from hwcheck.parse import FORMATS
 from hwcheck.profiles import ProfileSet
 from hwcheck.report.explain import explain
@@ -145,6 +146,42 @@ def test_unknown_word_gets_suggestions(profiles: ProfileSet, capsys: pytest.Capt
     assert "nothing is called 'qqqqqq'" in capsys.readouterr().err
     assert 2 == main(["explain", "\x1b[31m" + "x" * 5000])
     assert "\x1b" not in capsys.readouterr().err
+
+
+def test_a_mechanism_says_how_it_was_tried(profiles: ProfileSet) -> None:
+    """Keys, values, when they count, and which checks write by it: those of YAML, of code, and what is worked out."""
+    for name in MECHANISMS:
+        assert f"Seen: {MECHANISMS[name].seen} (tried on" in flat(shown(explain(["mechanism", name], profiles))), name
+    text = flat(shown(explain(["kernel_argument"], profiles)))
+    assert "at the next boot" in text
+    assert "kernel.next_arguments, pcie.aspm, pcie.aspm_policy" in text
+
+
+def test_a_family_keeps_its_page_and_points_to_the_mechanism(profiles: ProfileSet) -> None:
+    """``explain gpu`` is the family, as before there were mechanisms."""
+    text = flat(shown(explain(["gpu"], profiles)))
+    assert "gpu (family of checks)" in text
+    assert "hwcheck explain mechanism gpu" in text
+
+
+@pytest.mark.parametrize("id", ["sysctl.numa_balancing", "sysctl.persistence", "pcie.aspm_policy"])
+def test_a_check_that_writes_says_how_that_was_tried(id: str, profiles: ProfileSet) -> None:
+    """A lab of our own making proves nothing about iron, and the page says so."""
+    text = flat(shown(explain([id], profiles)))
+    assert re.search(r"- [a-z_, ]+ seen: lab \(tried on simulated nodes of our own making, on no real one\)", text)
+
+
+def test_a_check_that_needs_hands_claims_nothing_of_the_kind(profiles: ProfileSet) -> None:
+    """Nothing is written, so nothing was tried."""
+    assert "seen:" not in flat(shown(explain(["hbm.total"], profiles)))
+
+
+def test_a_source_says_how_its_reading_was_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of posted texts alone, which the node program never asks for, there is nothing to say."""
+    assert 0 == main(["explain", "sysctl.dropins"])
+    assert "Seen: iron (tried on real machines)" in capsys.readouterr().out
+    assert 0 == main(["explain", "devicequery"])
+    assert "Seen:" not in capsys.readouterr().out
 
 
 def test_command_prints_the_page(capsys: pytest.CaptureFixture[str]) -> None:
