@@ -2,7 +2,9 @@
 A plan as variables for Ansible: an inventory in YAML whose hosts have ``hwcheck_settings`` and ``hwcheck_acts``.
 
 Every text is tagged ``!unsafe``: Ansible takes it as it stands, and ``{{ lookup('pipe', ...) }}`` in the name of an
-interface, which a node may send, is never evaluated.
+interface, which a node may send, is never evaluated. Texts that YAML would take for something else (``yes``, ``0``, an
+empty one) have no tag: ansible-core since 2.19 reads them as such in spite of their quotes where they have it, and none
+of them can be a template.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from hwcheck.errors import PlanError
 from hwcheck.plan import NodePlan
 
 UNSAFE = "!unsafe"
+_TEXT = "tag:yaml.org,2002:str"
+_RESOLVER = yaml.resolver.Resolver()
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
 
 
@@ -44,7 +48,7 @@ def ansible_vars(nodes: Iterable[NodePlan]) -> str:
 def _node(value: Any) -> yaml.Node:
     """Make the YAML node of a value: texts tagged and quoted, keys plain."""
     if isinstance(value, dict):
-        pairs = [(yaml.ScalarNode("tag:yaml.org,2002:str", str(key)), _node(item)) for key, item in value.items()]
+        pairs = [(yaml.ScalarNode(_TEXT, str(key)), _node(item)) for key, item in value.items()]
         return yaml.MappingNode("tag:yaml.org,2002:map", pairs, flow_style=False if value else None)
     if isinstance(value, list):
         return yaml.SequenceNode("tag:yaml.org,2002:seq", [_node(item) for item in value], flow_style=not value)
@@ -52,4 +56,5 @@ def _node(value: Any) -> yaml.Node:
         return yaml.ScalarNode("tag:yaml.org,2002:null", "null")
     if isinstance(value, bool):
         return yaml.ScalarNode("tag:yaml.org,2002:bool", "true" if value else "false")
-    return yaml.ScalarNode(UNSAFE, str(value), style='"')
+    plain = _RESOLVER.resolve(yaml.ScalarNode, str(value), (True, False))  # type: ignore[no-untyped-call]
+    return yaml.ScalarNode(UNSAFE if plain == _TEXT else _TEXT, str(value), style='"')

@@ -121,7 +121,8 @@ def _step(number: int, told: Any, mechanisms: Any) -> Step:
     unknown = sorted(set(told) - {"id", "subject", "mechanism", "key", "value", "seen", "disturbs", "restart", "text"})
     if unknown:
         raise WriteError(f"{where} has unknown keys: {', '.join(map(str, unknown))}")
-    words = {name: _word(where, name, told.get(name, "")) for name in ("id", "subject", "mechanism", "key", "restart")}
+    names = ("id", "subject", "mechanism", "key", "restart")
+    words = {name: _word(where, name, "" if told.get(name) is None else told[name]) for name in names}
     where = f"{where} ({words['id'] or words['key']})"
     if words["mechanism"] not in mechanisms:
         raise WriteError(f"{where}: no mechanism {words['mechanism']!r}; there are {', '.join(sorted(mechanisms))}")

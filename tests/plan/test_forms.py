@@ -128,10 +128,10 @@ def hostile_plan() -> NodePlan:
 
 
 def test_every_text_for_ansible_is_unsafe() -> None:
-    """No string stands there without the tag; nothing but strings, booleans and null does."""
+    """No string stands there without the tag, but for an empty one and what YAML takes for no string."""
     loaded = yaml.load(ansible_vars([hostile_plan()]), Loader=Strict)  # noqa: S506 - made from the safe loader
     host = loaded["all"]["hosts"]["gpu-001"]
-    assert all(isinstance(leaf, (tuple, bool)) or leaf is None for leaf in texts(host))
+    assert all(isinstance(leaf, (tuple, bool)) or leaf in (None, "") for leaf in texts(host))
     (step,) = host["hwcheck_settings"]
     assert step["value"] == ("unsafe", HOSTILE)
     assert host["hwcheck_acts"] == [
@@ -141,10 +141,29 @@ def test_every_text_for_ansible_is_unsafe() -> None:
     assert host["hwcheck_reboot"] is False
 
 
-def test_ansible_never_evaluates_what_a_node_says(tmp_path: Path) -> None:
-    """Ansible itself prints the template as it stands."""
+def test_ansible_takes_every_text_as_it_stands(tmp_path: Path) -> None:
+    """Neither is the template of a node evaluated, nor a word, number or time of YAML taken for another."""
+    words = [
+        HOSTILE,
+        "yes",
+        "off",
+        "null",
+        "~",
+        "0",
+        "010",
+        "0x1f",
+        "1_000",
+        "1:30",
+        "1e3",
+        "2026-12-01",
+        "<<",
+        "=",
+        " ",
+    ]
+    writes = [Write("sysctl", f"a.n{number}", word) for number, word in enumerate(words)]
+    node = plan(*(finding(f"a.n{n}", writes=(one,)) for n, one in enumerate(writes)))
     inventory, play = tmp_path / "vars.yml", tmp_path / "play.yml"
-    inventory.write_text(ansible_vars([hostile_plan()]), encoding="utf-8")
+    inventory.write_text(ansible_vars([node]), encoding="utf-8")
     play.write_text(
         "- hosts: all\n  gather_facts: false\n  connection: local\n  tasks:\n"
         "    - copy: {content: '{{ hwcheck_settings | to_json }}', dest: " + f"'{tmp_path}/out.json'" + "}\n",
@@ -154,8 +173,9 @@ def test_ansible_never_evaluates_what_a_node_says(tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    (step,) = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
-    assert step["value"] == HOSTILE
+    taken = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert taken == [step.for_node() for step in node.steps]
+    assert {step["value"] for step in taken} == set(words)
 
 
 def test_a_host_name_that_is_a_template_is_refused() -> None:

@@ -83,3 +83,9 @@ def test_what_is_not_understood_is_refused(group: dict[str, Any], why: str) -> N
     """A group that is none is refused with a sentence before the node is looked at."""
     with pytest.raises(WriteError, match=why):
         told(group)
+
+
+def test_an_empty_word_of_yaml_is_an_empty_text() -> None:
+    """``subject:`` with nothing after it is no subject."""
+    group = {"id": None, "subject": None, "restart": None, "mechanism": "sysctl", "key": "vm.a", "value": 10}
+    assert told(group) == [("", "vm.a", "10", "")]
