@@ -198,9 +198,9 @@ class Roll:
     def _write(self, nodes: list[str]) -> None:
         if not nodes:
             return
+        may_reboot = self._may_reboot(nodes)
         self.run.set_state(nodes, states.BEGUN)
-        with self.ports.watch(len(nodes)) as on_event:
-            results = self.ports.play.run(nodes, self._play_variables("apply"), on_event)
+        results = self._play(nodes, "apply", may_reboot)
         self.run.record["results"] = {
             **self.run.record.get("results", {}), **{node: result.results for node, result in results.items()}
         }  # fmt: skip
@@ -214,14 +214,38 @@ class Roll:
 
     def undo(self, nodes: list[str]) -> dict[str, NodeResult]:
         """Take back what this run has changed on nodes."""
-        with self.ports.watch(len(nodes)) as on_event:
-            results = self.ports.play.run(nodes, self._play_variables("undo"), on_event)
+        results = self._play(nodes, "undo", self._may_reboot(nodes))
         for node, result in results.items():
             if result.ok and not result.results:
                 self.run.set_state([node], states.UNDONE)
             else:
                 self.run.set_state([node], self.state(node), result.why or "partly taken back")
         self._put_back()
+        return results
+
+    def _may_reboot(self, nodes: list[str]) -> set[str]:
+        """Return the nodes that a killed controller may have left in the reboot that their steps end with."""
+        begun = (node for node in nodes if self.state(node) in (states.BEGUN, states.CHANGED))
+        return {
+            node
+            for node in begun
+            if any(act["do"] == "reboot" for act in (self.run.read(f"steps/{node}.json") or {}).get("acts", []))
+        }
+
+    def _play(self, nodes: list[str], stage: str, may_reboot: set[str]) -> dict[str, NodeResult]:
+        """Run the play; a node that may be in a reboot of this run is asked again until it is back."""
+        until = self.ports.clock() + self.patience.reboot
+        results: dict[str, NodeResult] = {}
+        asked = nodes
+        while asked:
+            with self.ports.watch(len(asked)) as on_event:
+                results.update(self.ports.play.run(asked, self._play_variables(stage), on_event))
+            asked = [node for node in asked if node in may_reboot and results[node].unreachable]
+            if self.ports.clock() >= until:
+                break
+            if asked:
+                self.ports.say(f"waiting for the reboot of {', '.join(asked[:8])}")
+                self.ports.sleep(min(self.patience.between, 2.0))
         return results
 
     def _play_variables(self, stage: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from hwcheck.apply import drain as drains
 from hwcheck.apply import run_folder as states
 from hwcheck.apply.ansible import NodeResult
-from hwcheck.apply.roll import Ports, Roll
+from hwcheck.apply.roll import Patience, Ports, Roll
 from hwcheck.apply.run_folder import RunFolder
 from hwcheck.cli.rolling import audit, home, restored_options, watch, writer_of
 from hwcheck.cli.targets import Collection, fold
@@ -36,7 +36,8 @@ def rollback(arguments: argparse.Namespace) -> int:
             writer_of(again, run, targets), lambda _: {}, drain, lambda text: print(text, file=sys.stderr),
             lambda total: watch(total, quiet=arguments.quiet),
         )  # fmt: skip
-        results = Roll(run, {}, {}, ports).undo(wanted)
+        patience = Patience(reboot=again.reboot_timeout)
+        results = Roll(run, {}, {}, ports, patience).undo(wanted)
         audit(f"rollback of run {run.name} has ended")
         return _tell(run, results)
 

@@ -42,6 +42,7 @@ class Fleet:
         wont_drain: node → why.
         boots: node → boot ids that it shows, read by read.
         reboot: nodes whose module began a reboot; their journals say so.
+        away: node → how many plays in a row do not get there.
     """
 
     after: dict[str, list[Finding]] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Fleet:
     wont_drain: dict[str, str] = field(default_factory=dict)
     boots: dict[str, list[str]] = field(default_factory=dict)
     reboot: tuple[str, ...] = ()
+    away: dict[str, int] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     deeds: list[str] = field(default_factory=list)
@@ -67,9 +69,13 @@ class Fleet:
             file.write_text(json.dumps({"acts": [act]}), encoding="utf-8")
         good = [{"id": CHECK, "status": "changed", "why": ""}]
         taken = variables["hwcheck_stage"] == "undo"
-        return {
+        told = {
             node: self.results.get(node, NodeResult(ok=True, why="", results=[] if taken else good)) for node in nodes
         }
+        for node in [node for node in nodes if self.away.get(node)]:
+            self.away[node] -= 1
+            told[node] = NodeResult(ok=False, why="refused", results=[], unreachable=True)
+        return told
 
     def read(self, nodes: list[str]) -> Mapping[str, Reading]:
         """Read anew."""
@@ -270,6 +276,21 @@ def test_a_node_that_does_not_come_back_has_failed(tmp_path: Path) -> None:
     roll = roll_of(tmp_path, fleet, ["n1", "n2"])
     assert "did not come back" in roll.go(plan_waves(list(roll.plans.values())))
     assert state(roll) == {"n1": states.FAILED, "n2": states.PLANNED}
+
+
+@pytest.mark.parametrize(("known", "act", "plays"), [
+    (states.BEGUN, "reboot", 3), (states.BEGUN, "restart", 1), (states.GOOD, "reboot", 1),
+])  # fmt: skip
+def test_a_rollback_waits_for_a_node_that_its_run_may_be_rebooting(
+    tmp_path: Path, known: str, act: str, plays: int
+) -> None:
+    """The controller was killed while the node went down; any other node that is away is said to be so at once."""
+    fleet = Fleet(away={"n1": 2})
+    roll = roll_of(tmp_path, fleet, ["n1"])
+    roll.run.give("n1", [], [{"do": act, "target": "", "disturbs": "node"}])
+    roll.run.set_state(["n1"], known)
+    assert roll.undo(["n1"])["n1"].ok is (plays == 3)
+    assert fleet.deeds == ["undo n1"] * plays
 
 
 def test_a_run_is_worked_on_by_one_controller(tmp_path: Path) -> None:
