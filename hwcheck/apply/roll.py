@@ -218,8 +218,10 @@ class Roll:
         for node, result in results.items():
             if result.ok and not result.results:
                 self.run.set_state([node], states.UNDONE)
+            elif result.ok:
+                self.run.set_state([node], states.QUARANTINED, "partly taken back")
             else:
-                self.run.set_state([node], self.state(node), result.why or "partly taken back")
+                self.run.set_state([node], self.state(node), result.why)
         self._put_back()
         return results
 

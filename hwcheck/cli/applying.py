@@ -19,6 +19,7 @@ from hwcheck.apply import run_folder as states
 from hwcheck.apply.ansible import NodeResult
 from hwcheck.apply.roll import Patience, Ports, Reading, Roll
 from hwcheck.apply.run_folder import RunFolder
+from hwcheck.apply.words import plain, printable
 from hwcheck.cli.fleet_reading import FleetReader, Judged
 from hwcheck.cli.rolling import audit, holder, home, kept_options, restored_options, watch, writer_of
 from hwcheck.cli.targets import fold
@@ -36,6 +37,7 @@ def apply(arguments: argparse.Namespace) -> int:
     """Carry out the verb."""
     if arguments.evidence:
         raise UsageError("nothing can be changed on evidence; name nodes (-i, -w), an image (--root), or none")
+    _check_roll_options(arguments)
     if arguments.resume:
         return _resume(arguments)
     reader = FleetReader(arguments)
@@ -60,6 +62,16 @@ def apply(arguments: argparse.Namespace) -> int:
             run.give(one.name, *_for_node(one, arguments))
         run.set_state([one.name for one in todo], states.PLANNED)
         return _roll(arguments, run, reader, {one.name: one for one in todo}, targets, short=short)
+
+
+def _check_roll_options(arguments: argparse.Namespace) -> None:
+    """Refuse what cannot be understood before a node is asked or a run begins."""
+    plan_waves([], arguments.wave.split(","))
+    _drain_of(arguments)
+
+
+def _drain_of(arguments: argparse.Namespace) -> drains.Drain | None:
+    return drains.of(arguments.drain, arguments.undrain, arguments.drain_timeout) if arguments.drain else None
 
 
 def _plan(arguments: argparse.Namespace, reader: FleetReader, judged: Mapping[str, Judged]) -> Plan:
@@ -130,9 +142,11 @@ def _ports(arguments: argparse.Namespace, run: RunFolder, reader: FleetReader, t
     def read(nodes: list[str]) -> dict[str, Reading]:
         return {one.name: Reading(one.planned.verdict.findings, one.boot_id, one.error) for one in reader.read(nodes)}
 
-    drain = drains.of(arguments.drain, arguments.undrain, arguments.drain_timeout) if arguments.drain else None
+    def say(text: str) -> None:
+        print(plain(text), file=sys.stderr, flush=True)
+
     return Ports(
-        writer_of(arguments, run, targets), read, drain, lambda text: print(text, file=sys.stderr, flush=True),
+        writer_of(arguments, run, targets), read, _drain_of(arguments), say,
         lambda total: watch(total, quiet=arguments.quiet),
     )  # fmt: skip
 
@@ -161,14 +175,14 @@ def _tell(run: RunFolder, why: str, *, short: bool) -> int:
     for state, words in _WORDS.items():
         names = run.nodes(state)
         if names:
-            reason = f": {nodes[names[0]]['why']}" if nodes[names[0]]["why"] else ""
+            reason = f": {plain(nodes[names[0]]['why'])}" if nodes[names[0]]["why"] else ""
             print(f"{len(names)} {words}: {fold(names) or 'this machine'}{reason}")
     left = [name for name, known in nodes.items() if known.get("refused")]
     for name in left:
         for refusal in nodes[name]["refused"]:
-            print(f"{name or 'this machine'}: left as it is: {refusal}")
+            print(f"{name or 'this machine'}: left as it is: {plain(refusal)}")
     if why:
-        print(f"the roll-out holds: {why}")
+        print(f"the roll-out holds: {plain(why)}")
         print(f"hwcheck apply --resume {run.name} goes on; hwcheck rollback {run.name} takes back what was changed")
     else:
         print(f"run {run.name}; hwcheck rollback {run.name} takes it back")
@@ -208,12 +222,13 @@ def _dry_run(arguments: argparse.Namespace, todo: Sequence[NodePlan], targets: l
 
 def _print_dry(result: NodeResult) -> int:
     if not result.ok:
-        print(f"  {result.why}")
+        print(f"  {plain(result.why)}")
         return 3
     for one in result.results:
-        print(f"  {one['status']:13} {one['id']} {one['subject']} {one['key']} = {one['value']} {one['why']}".rstrip())
+        told = f"{one['id']} {one['subject']} {one['key']} = {one['value']} {one['why']}"
+        print(f"  {one['status']:13} {plain(told)}")
     for text in result.differences:
-        print(text, end="")
+        print(printable(text), end="")
     return 0
 
 

@@ -293,6 +293,15 @@ def test_a_rollback_waits_for_a_node_that_its_run_may_be_rebooting(
     assert fleet.deeds == ["undo n1"] * plays
 
 
+def test_a_node_that_is_only_partly_taken_back_is_not_right(tmp_path: Path) -> None:
+    """Something of it was changed by others since: it is neither as the run left it nor as before."""
+    left = NodeResult(ok=True, why="", results=[{"target": "/etc/x", "why": "changed since by somebody else"}])
+    roll = roll_of(tmp_path, Fleet(results={"n1": left}), ["n1"])
+    roll.run.set_state(["n1"], states.GOOD)
+    roll.undo(["n1"])
+    assert roll.run.record["nodes"]["n1"] == {"state": states.QUARANTINED, "why": "partly taken back"}
+
+
 def test_a_run_is_worked_on_by_one_controller(tmp_path: Path) -> None:
     """The second one on this machine is told; on another machine the lease of the node does that."""
     run = RunFolder.new(tmp_path, {}, {}, "a test")

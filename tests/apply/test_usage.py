@@ -1,0 +1,51 @@
+"""What ``hwcheck apply`` refuses before a node is asked, and how it shows what nodes say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hwcheck.apply.ansible import NodeResult
+from hwcheck.apply.words import plain, printable
+from hwcheck.cli.applying import _print_dry
+from hwcheck.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+ESCAPE = "\x1b]0;title\x07\u202e"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--wave", "0"], "no size of a wave: '0'"),
+        (["--wave", "1,many"], "no size of a wave: 'many'"),
+        (["--drain", " "], "--drain: ' ' is no command"),
+        (["--drain", "true", "--undrain", "'"], "--undrain: No closing quotation"),
+    ],
+)
+def test_options_of_the_roll_out_are_looked_at_first(
+    words: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Before anything is read, a run begins or anybody is asked for consent."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert main(["apply", "-w", "no-such-node.invalid", "--yes", *words]) == 2
+    assert why in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_node_would_write_is_shown_without_its_escapes(capsys: Capture) -> None:
+    """Neither in the words of a step nor in the text of a file."""
+    step = {"status": "refused", "id": "a.b", "subject": ESCAPE, "key": "k", "value": "1", "why": f"said {ESCAPE}"}
+    _print_dry(NodeResult(ok=True, results=[step], differences=[f"-old{ESCAPE}\n+new\tline\n"]))
+    _print_dry(NodeResult(ok=False, why=ESCAPE))
+    shown = capsys.readouterr().out
+    assert not [char for char in shown if not char.isprintable() and char not in "\n\t"]
+    assert "-old\\x1b]0;title\\x07\\u202e\n+new\tline\n" in shown
+
+
+def test_texts_are_made_fit_for_a_terminal() -> None:
+    """One line, of bounded length; of a text of several lines the lines stay."""
+    assert plain(f"a\n b{ESCAPE}") == "a b ]0;title"
+    assert len(plain("x" * 10_000)) == 500
+    assert printable("a\n\tb\r\x9b") == "a\n\tb\\r\\x9b"
