@@ -2,8 +2,16 @@
 In which order nodes are changed, and when a roll-out holds. Pure: it decides, others act.
 
 Canary first: one unit of each cohort (platform × firmware and driver × kernel), since nodes that behave alike fail
-alike. A unit is a node, or a whole failure domain where nodes share one (the trays of an NVLink rack). Then waves, each
-a share of the whole fleet. After each wave, fresh evidence is set against that of before:
+alike. A unit is a node, or all nodes of an NVLink domain, which are changed together. Then waves, each a share of the
+whole fleet.
+
+Where the inventory declares failure domains (``hwcheck_failure_domain``: a rack, a row, whatever a site places its
+replicas across), a wave touches one at a time, canaries included, unless more are allowed: what a change breaks is then
+broken in one place, and whoever has spread work over several keeps the rest. A share is taken first and cut after, so
+waves become smaller, never larger. Nodes without one count together as one more. A unit that lies in several is still
+not split; it goes alone.
+
+After each wave, fresh evidence is set against that of before:
 
 * a node with a check that has become worse is *quarantined*: left drained, with its finding;
 * the roll-out *holds* when a changed key itself is not right, when anything of a canary has become worse, or when one
@@ -44,8 +52,9 @@ class Wave:
 
 
 def plan_waves(
-    plans: Sequence[NodePlan], sizes: Sequence[str] = WAVES, domains: Mapping[str, str] | None = None, most: int = 0
-) -> list[Wave]:
+    plans: Sequence[NodePlan], sizes: Sequence[str] = WAVES, domains: Mapping[str, str] | None = None, most: int = 0,
+    most_domains: int = 1,
+) -> list[Wave]:  # fmt: skip
     """
     Put nodes into waves.
 
@@ -53,8 +62,9 @@ def plan_waves(
         plans: of the nodes to be changed; order is kept within a cohort.
         sizes: of the waves: a number of units, or a share of all nodes as ``5%``. The first is for each cohort; the
             last is repeated until all nodes are in.
-        domains: node → failure domain; a domain is never split.
+        domains: node → NVLink domain; a domain is never split.
         most: nodes that may be out of work at once (interruption budget); 0 for no bound. A domain may exceed it.
+        most_domains: declared failure domains that a wave may touch; 0 for no bound.
 
     Raises:
         UsageError: a size that is none.
@@ -66,19 +76,22 @@ def plan_waves(
     for plan in plans:
         unit = (domains or {}).get(plan.name) or f"node {plan.name}"
         by_cohort[plan.cohort][unit].append(plan.name)
-    canary, rest = [], []
+    canary: list[list[str]] = []
+    rest: list[list[str]] = []
     for units in by_cohort.values():
         queue = list(units.values())
         canary += queue[: counts[0]]
         rest += queue[counts[0] :]
-    waves = [Wave(nodes, canary=True) for nodes in _cut(canary, len(plans), most)]
+    bounds = _Bounds({plan.name: plan.failure_domain for plan in plans}, most or len(plans), most_domains or len(plans))
+    waves = [Wave(nodes, canary=True) for nodes in bounds.cut(bounds.ordered(canary))]
+    rest = bounds.ordered(rest)
     at = 1
     while rest:
         wanted = counts[min(at, len(counts) - 1)]
         taken: list[list[str]] = []
         while rest and (not taken or sum(map(len, taken)) + len(rest[0]) <= wanted):
             taken.append(rest.pop(0))
-        waves += [Wave(nodes) for nodes in _cut(taken, len(plans), most)]
+        waves += [Wave(nodes) for nodes in bounds.cut(taken)]
         at += 1
     return waves
 
@@ -90,16 +103,40 @@ def _size(text: str, total: int) -> int:
     return math.ceil(total * int(found[1]) / 100) if found[2] else int(found[1])
 
 
-def _cut(units: list[list[str]], total: int, most: int) -> Iterable[tuple[str, ...]]:
-    """Cut a wave where it would take more nodes out of work than the budget allows."""
-    taken: list[str] = []
-    for unit in units:
-        if taken and len(taken) + len(unit) > (most or total):
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """
+    What no wave may exceed.
+
+    Attributes:
+        places: node → its failure domain.
+        most: nodes out of work at once.
+        most_domains: failure domains touched at once.
+    """
+
+    places: Mapping[str, str]
+    most: int
+    most_domains: int
+
+    def ordered(self, units: list[list[str]]) -> list[list[str]]:
+        """Put units of one failure domain side by side, domains in the order in which they come."""
+        first = {where: at for at, where in enumerate(dict.fromkeys(map(self._where, units)))}
+        return sorted(units, key=lambda unit: first[self._where(unit)])
+
+    def cut(self, units: Iterable[list[str]]) -> Iterable[tuple[str, ...]]:
+        """Cut a wave where it would take more nodes out of work, or touch more domains, than is allowed."""
+        taken: list[str] = []
+        for unit in units:
+            together = [*taken, *unit]
+            if taken and (len(together) > self.most or len(self._where(together)) > self.most_domains):
+                yield tuple(taken)
+                together = unit
+            taken = together
+        if taken:
             yield tuple(taken)
-            taken = []
-        taken += unit
-    if taken:
-        yield tuple(taken)
+
+    def _where(self, nodes: Iterable[str]) -> frozenset[str]:
+        return frozenset(self.places[node] for node in nodes)
 
 
 @dataclass(frozen=True, slots=True)

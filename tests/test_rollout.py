@@ -47,6 +47,47 @@ def test_the_interruption_budget_cuts_waves() -> None:
     assert [len(wave.nodes) for wave in waves] == [1, 4, 4, 4, 4, 3]
 
 
+def placed(*racks: str, cohort: str = "alike") -> list[NodePlan]:
+    """Make plans of nodes n1, n2 ... that stand in these racks."""
+    return [
+        NodePlan(f"n{number}", "hgx-h200", cohort=cohort, failure_domain=rack) for number, rack in enumerate(racks, 1)
+    ]
+
+
+def test_a_wave_touches_one_declared_failure_domain() -> None:
+    """Racks come one after the other, whatever the order of the inventory; a share is cut, never exceeded."""
+    waves = plan_waves(placed(*"ababab", "", ""), ("1", "100%"))
+    assert [wave.nodes for wave in waves] == [("n1",), ("n2", "n4", "n6"), ("n3", "n5"), ("n7", "n8")]
+    waves = plan_waves(placed(*"aaabbb"), ("1", "2"))
+    assert [wave.nodes for wave in waves] == [("n1",), ("n2", "n3"), ("n4", "n5"), ("n6",)]
+
+
+def test_canaries_of_several_cohorts_do_not_touch_two_domains_at_once() -> None:
+    """They are canaries one after the other, before any wave."""
+    other = [NodePlan("m1", "gb200", cohort="other", failure_domain="b")]
+    waves = plan_waves([*placed("a", "a"), *other], ("1", "100%"))
+    assert [(wave.nodes, wave.canary) for wave in waves] == [(("n1",), True), (("m1",), True), (("n2",), False)]
+
+
+def test_more_failure_domains_at_once_are_asked_for() -> None:
+    """A fleet of many small racks need not go rack by rack; 0 is no bound."""
+    racks = placed(*"aabbccdd")
+    assert [len(wave.nodes) for wave in plan_waves(racks, ("1", "100%"), most_domains=2)] == [1, 3, 4]
+    assert [len(wave.nodes) for wave in plan_waves(racks, ("1", "100%"), most_domains=0)] == [1, 7]
+
+
+def test_an_nvlink_domain_in_two_failure_domains_goes_whole_and_alone() -> None:
+    """It cannot be changed by halves; nobody else is out of work meanwhile."""
+    nvlink = {"n2": "cluster", "n3": "cluster"}
+    waves = plan_waves(placed(*"aabb"), ("1", "100%"), nvlink)
+    assert [wave.nodes for wave in waves] == [("n1",), ("n2", "n3"), ("n4",)]
+
+
+def test_where_no_failure_domain_is_declared_waves_are_as_wide_as_asked() -> None:
+    """An inventory that says nothing is one domain."""
+    assert [len(wave.nodes) for wave in plan_waves(placed(*[""] * 9), ("1", "100%"))] == [1, 8]
+
+
 @pytest.mark.parametrize("size", ["", "0", "0%", "101%", "-1", "half", "5.5"])
 def test_a_size_that_is_none_is_refused(size: str) -> None:
     """Before anything is changed."""

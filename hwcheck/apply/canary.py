@@ -46,7 +46,11 @@ class Canaries:
                 return list(rest), f"none of {MOST} canaries could be tried, which {unit[0]} and others wait for"
             fresh += unit
         left = [Wave(tuple(node for node in one.nodes if node not in fresh), one.canary) for one in rest]
-        return [*([Wave(tuple(fresh), canary=True)] if fresh else []), *(one for one in left if one.nodes)], ""
+        apart: dict[str, list[str]] = {}
+        for node in fresh:
+            apart.setdefault(self._plans[node].failure_domain, []).append(node)
+        again = [Wave(tuple(nodes), canary=True) for nodes in apart.values()]
+        return [*again, *(one for one in left if one.nodes)], ""
 
     def _next_unit(self, cohort: str, rest: Sequence[Wave]) -> list[str]:
         """Return the next node of a cohort, with all that share its failure domain."""

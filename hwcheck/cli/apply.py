@@ -44,6 +44,10 @@ def _add_roll_options(roll: Any) -> None:
         "--max-down", metavar="N", type=int, default=0, help="nodes out of work at once (default: a wave)"
     )
     roll.add_argument(
+        "--max-domains", metavar="N", type=int, default=1,
+        help="failure domains (hwcheck_failure_domain in the inventory) that a wave touches; 0: any (default: 1)",
+    )  # fmt: skip
+    roll.add_argument(
         "--drain", metavar="COMMAND", default="",
         help="slurm, or a command that gets the node's name and ends once it is drained and idle",
     )  # fmt: skip

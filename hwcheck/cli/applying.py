@@ -127,7 +127,7 @@ def _roll(
     left = [plan for name, plan in plans.items() if roll.state(name) in states.UNFINISHED]
     domains = {plan.name: plan.domain for plan in left if plan.domain}
     try:
-        why = roll.go(plan_waves(left, arguments.wave.split(","), domains, arguments.max_down))
+        why = roll.go(plan_waves(left, arguments.wave.split(","), domains, arguments.max_down, arguments.max_domains))
     except (OSError, KeyboardInterrupt) as error:
         words = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
         print(f"hwcheck: the run broke off: {words}", file=sys.stderr)

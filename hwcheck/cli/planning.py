@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hwcheck import __version__
@@ -105,7 +105,8 @@ class Planning:
         pipeline, evidence = self._bench.pipeline(outcome.target), evidence_of(outcome)
         if evidence.unreachable:
             return self._unread(pipeline.judge(evidence))
-        return self._of_snapshot(pipeline, take_snapshot(evidence))
+        one = self._of_snapshot(pipeline, take_snapshot(evidence))
+        return replace(one, plan=replace(one.plan, failure_domain=outcome.target.failure_domain))
 
     def _of_snapshot(self, pipeline: Pipeline, snapshot: Snapshot) -> Planned:
         verdict = pipeline.judge_snapshot(snapshot)

@@ -25,7 +25,8 @@ _TARGET_OPTIONS = (
     "inventory", "limit", "nodes", "root", "live_root", "tier", "off", "timeout", "total_timeout", "fanout", "ssh",
     "user", "connect_timeout", "known_hosts", "ssh_config", "ssh_option", "node_python", "become",
     "become_password_file", "vault_password_file", "vault_id", "profile", "site", "waivers", "only", "opt_in", "wave",
-    "max_down", "drain", "undrain", "drain_timeout", "settle", "reboot_timeout", "no_reboot", "freeze", "idle_ignore",
+    "max_down", "max_domains", "drain", "undrain", "drain_timeout", "settle", "reboot_timeout", "no_reboot", "freeze",
+    "idle_ignore",
 )  # fmt: skip
 """Options of a run that a resumed one takes over."""
 

@@ -57,6 +57,7 @@ def _node(node: NodePlan) -> dict[str, Any]:
         "boot_id": node.boot_id,
         "cohort": node.cohort,
         "domain": node.domain,
+        "failure_domain": node.failure_domain,
         "refused": node.refused,
         "steps": [_step(step) for step in node.steps],
         "acts": [
@@ -145,7 +146,7 @@ def _read_node(told: dict[str, Any]) -> NodePlan:
     left_out, hands = (tuple(_read_left(one) for one in told[key]) for key in ("left_out", "hands"))
     return NodePlan(
         told["name"], told["platform"], told["boot_id"], told["cohort"], told["domain"], steps, acts,
-        tuple(told["reboot"]), left_out, hands, told["refused"],
+        tuple(told["reboot"]), left_out, hands, told["refused"], told.get("failure_domain", ""),
     )  # fmt: skip
 
 

@@ -117,6 +117,7 @@ class NodePlan:
         left_out: findings that nothing is done about.
         hands: findings that need a person.
         refused: why there is no plan for this node; "" when there is one.
+        failure_domain: what the inventory says fails as a whole with it: a rack, a row; "" where it says nothing.
     """
 
     name: str
@@ -130,6 +131,7 @@ class NodePlan:
     left_out: tuple[LeftOut, ...] = ()
     hands: tuple[LeftOut, ...] = ()
     refused: str = ""
+    failure_domain: str = ""
 
     @property
     def is_empty(self) -> bool:

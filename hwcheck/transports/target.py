@@ -38,6 +38,7 @@ class Target:
         options: options of ssh_config that were set for this node, in order; the first of a name counts.
         profile: platform profile to judge by; "" to recognise it.
         site: profile layer of this node, from its inventory variables.
+        failure_domain: what fails as a whole with this node (a rack, a row, a leaf switch), as the inventory calls it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Target:
     options: tuple[tuple[str, str], ...] = ()
     profile: str = ""
     site: dict[str, Any] = field(default_factory=dict)
+    failure_domain: str = ""
 
     @property
     def host(self) -> str:

@@ -38,7 +38,7 @@ _NO_MATTER = (
 )  # fmt: skip
 """How Ansible moves its files and shares its connections; nothing of that is done here."""
 _REFUSED = ("ansible_ssh_", "ansible_paramiko_", "ansible_become_", "ansible_sudo", "ansible_su_", "ansible_shell_type")
-_OWN = ("hwcheck_site", "hwcheck_profile")
+_OWN = ("hwcheck_site", "hwcheck_profile", "hwcheck_failure_domain")
 _SUDO_FLAGS = ("-H", "-S", "-n")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]{0,254}")
 _FLAGS = {"-i": "IdentityFile", "-l": "User", "-p": "Port", "-J": "ProxyJump", "-F": ""}
@@ -81,6 +81,7 @@ def target_of(name: str, variables: dict[str, Any], default: Target) -> Target:
         options=(*host.options(), *default.options),
         profile=host.text("hwcheck_profile"),
         site=host.site(),
+        failure_domain=host.text("hwcheck_failure_domain"),
     )
 
 
@@ -104,7 +105,7 @@ class _Host:
             if variable in USED or variable in _NO_MATTER or variable in _OWN:
                 continue
             if variable.startswith("hwcheck_"):
-                raise self.wrong(variable, f"is not known; there are {' and '.join(_OWN)}")
+                raise self.wrong(variable, f"is not known; there are {', '.join(_OWN)}")
             if variable.startswith(_REFUSED):
                 raise self.wrong(variable, "cannot be honoured")
 

@@ -351,3 +351,15 @@ def test_a_signal_ends_all_quickly(
         shutil.rmtree(short)
         process.kill()
         server.stop()
+
+
+@pytest.mark.lab
+def test_the_inventory_tells_the_plan_what_fails_together(sshd: Server, tmp_path: Path, capsys: Capture) -> None:
+    """The rack of a host is part of its plan, which the roll-out keeps its waves by."""
+    pytest.importorskip("ansible")
+    (tmp_path / "hosts.yml").write_text("all: {hosts: {b-1: {hwcheck_failure_domain: rack-17}, a-2: }}\n")
+    hwcheck("plan", "-i", tmp_path / "hosts.yml", "--ssh-config", sshd.config(), "--format", "json", "--only", "kernel")
+    assert [(one["name"], one["failure_domain"]) for one in run_of(capsys)["nodes"]] == [
+        ("b-1", "rack-17"),
+        ("a-2", ""),
+    ]

@@ -29,7 +29,7 @@ def whole() -> Plan:
         finding("service.state", acts=(Act("start", "slurmd.service"),)),
         finding("pcie.link"),
     )
-    lost = NodePlan("gpu-002", "base", refused="could not be reached")
+    lost = NodePlan("gpu-002", "base", refused="could not be reached", failure_domain="rack 7")
     return Plan("hwcheck 1", {"name": "auto", "hash": "0123"}, "2026-01-01T00:00:00+00:00", (node, lost))
 
 

@@ -92,7 +92,10 @@ def test_of_an_argument_that_may_stand_twice_only_the_unwanted_word_goes(tmp_pat
     expect: {one_of: [x]}
     severity: warn
     urgency: note
-    remedy: {kind: write, text: Add the argument., write: {mechanism: kernel_argument, key: pci, value: noaer, indirect: true}}
+    remedy:
+      kind: write
+      text: Add the argument.
+      write: {mechanism: kernel_argument, key: pci, value: noaer, indirect: true}
     why: An example.
     source: an example
 """

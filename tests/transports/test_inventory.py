@@ -193,12 +193,12 @@ def test_variables_say_how_to_reach_a_host() -> None:
         ansible_host="10.1.1.1", ansible_port="2200", ansible_user="root", ansible_ssh_private_key_file="~/key",
         ansible_python_interpreter="/usr/bin/python3.11", ansible_become=True, ansible_become_password=PASSWORD,
         ansible_ssh_common_args="-o ProxyJump=bastion -oCompression=yes -p 7 -C", hwcheck_profile="hgx-h200",
-        hwcheck_site={"checks": {}}, ansible_timeout=7, site_thing={"any": "thing"},
+        hwcheck_site={"checks": {}}, ansible_timeout=7, site_thing={"any": "thing"}, hwcheck_failure_domain=12,
     )  # fmt: skip
     assert found == Target(
         "gpu-1", "10.1.1.1", 2200, "root", ("~/key",), "/usr/bin/python3.11", SSH, Become("root", PASSWORD), None,
         (("ProxyJump", "bastion"), ("Compression", "yes"), ("Port", "7"), ("ConnectTimeout", "7"), ("Port", "1")),
-        "hgx-h200", {"checks": {}},
+        "hgx-h200", {"checks": {}}, "12",
     )  # fmt: skip
     assert target() == Target("gpu-1", user="ops", options=(("Port", "1"),))
 
@@ -248,6 +248,7 @@ def test_a_search_for_python_is_no_path(auto: str) -> None:
         ({"ansible_host": ["a"]}, "is no text"),
         ({"hwcheck_site": "hgx"}, "is no mapping"),
         ({"hwcheck_sites": {}}, "hwcheck_sites is not known"),
+        ({"hwcheck_failure_domain": "{{ rack }}"}, "is a template"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused_by_name(variables: dict[str, Any], words: str) -> None:
