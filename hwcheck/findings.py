@@ -183,6 +183,7 @@ class NodeVerdict:
         confidence: how the platform was recognised: ``pci-id``, ``name``, ``hint``, ``none``.
         coverage: number of findings per status.
         simulated: from a lab node.
+        about: what the node is (:func:`hwcheck.describe.describe`); empty when it was not reached.
     """
 
     node: str
@@ -192,6 +193,7 @@ class NodeVerdict:
     incidents: list[Incident] = field(default_factory=list)
     measurements: list[Measurement] = field(default_factory=list)
     simulated: bool = False
+    about: dict[str, Any] = field(default_factory=dict)
 
     @property
     def coverage(self) -> dict[str, int]:

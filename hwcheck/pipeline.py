@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from hwcheck.checks.coverage import REACHABLE
 from hwcheck.checks.measurements import measurements
+from hwcheck.describe import describe
 from hwcheck.engine import Judge
 from hwcheck.evidence import Evidence
 from hwcheck.facts import NODE, Fact, Origin, Snapshot
@@ -80,6 +81,7 @@ class Pipeline:
             group(findings),
             measurements(snapshot),
             snapshot.simulated,
+            describe(snapshot, judge.profile.name),
         )
         if self._fleet is not None:
             self._fleet.see(snapshot, verdict)

@@ -44,10 +44,13 @@ PURE = {
     "scrub": set(),
     "redact": set(),
     "fleet": {"facts", "findings"},
-    "plan": {"checks", "errors", "facts", "findings", "mechanisms", "profiles"},
+    "topology": {"facts"},
+    "describe": {"facts", "topology"},
+    "plan": {"checks", "describe", "errors", "facts", "findings", "mechanisms", "profiles"},
     "rollout": {"errors", "findings", "plan"},
     "pipeline": {
-        "facts", "evidence", "parse", "profiles", "checks", "engine", "findings", "fleet", "incidents", "waivers",
+        "facts", "evidence", "parse", "profiles", "checks", "describe", "engine", "findings", "fleet", "incidents",
+        "waivers",
     },
 }  # fmt: skip
 """Part of the pure core → the other parts it may import."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,8 @@ from typing import Any, Protocol
 from hwcheck.apply import run_folder as states
 from hwcheck.apply.ansible import Event, NodeResult
 from hwcheck.apply.canary import Canaries
-from hwcheck.apply.drain import Drain, DrainError
+from hwcheck.apply.drain import Drain
+from hwcheck.apply.out_of_work import OutOfWork
 from hwcheck.apply.run_folder import RunFolder
 from hwcheck.findings import Finding
 from hwcheck.plan import ABSENT, NodePlan
@@ -128,13 +128,13 @@ class Roll:
         return f"changes are frozen ({freeze} is there); nothing more is changed until it is gone" if there else ""
 
     def _wave(self, wave: Wave) -> str:
-        ready = self._drained([node for node in wave.nodes if self.state(node) != states.CHANGED])
+        ready = self._out_of_work.take([node for node in wave.nodes if self.state(node) != states.CHANGED])
         self._write(ready)
         self._await_boot(self._changed(wave))
         changed = self._changed(wave)
         if changed:
             self._compare(changed)
-        self._put_back()
+        self._out_of_work.put_back()
         failed = [node for node in wave.nodes if self.state(node) == states.FAILED]
         if failed:
             return f"{failed[0]} could not be changed: {self.run.record['nodes'][failed[0]]['why']}"
@@ -147,51 +147,9 @@ class Roll:
         """Return what has become of a node so far."""
         return str(self.run.record["nodes"].get(node, {}).get("state", states.PLANNED))
 
-    # --------------------------------------------------------------------------------------------------- out and back
-
     @property
-    def _reason(self) -> str:
-        return f"hwcheck {self.run.name}"
-
-    def _drained(self, nodes: list[str]) -> list[str]:
-        """Take nodes out of work; returns those that are."""
-        drain = self.ports.drain
-        if drain is None or not nodes:
-            return nodes
-        ready = []
-
-        def out(node: str) -> tuple[str, bool, str]:
-            try:
-                return node, drain.drain(node, self._reason), ""
-            except DrainError as error:
-                return node, False, str(error)
-
-        with ThreadPoolExecutor(min(32, len(nodes))) as pool:
-            for node, ours, why in pool.map(out, nodes):
-                if why:
-                    self.run.set_state([node], states.REFUSED, f"not drained, nothing was written: {why}")
-                    continue
-                if ours and node not in self.run.record["drained"]:
-                    self.run.record["drained"].append(node)
-                ready.append(node)
-        self.run.save()
-        return ready
-
-    def _put_back(self) -> None:
-        """Put nodes back that are good, or to which nothing was written."""
-        drain = self.ports.drain
-        if drain is None:
-            return
-        for node in list(self.run.record["drained"]):
-            if self.state(node) not in (states.GOOD, states.REFUSED, states.UNDONE):
-                continue
-            try:
-                drain.undrain(node, self._reason)
-            except DrainError as error:
-                self.ports.say(f"{node}: could not be put back to work: {error}")
-                continue
-            self.run.record["drained"].remove(node)
-            self.run.save()
+    def _out_of_work(self) -> OutOfWork:
+        return OutOfWork(self.run, self.ports.drain, self.ports.say)
 
     # --------------------------------------------------------------------------------------------------------- change
 
@@ -222,7 +180,7 @@ class Roll:
                 self.run.set_state([node], states.QUARANTINED, "partly taken back")
             else:
                 self.run.set_state([node], self.state(node), result.why)
-        self._put_back()
+        self._out_of_work.put_back()
         return results
 
     def _may_reboot(self, nodes: list[str]) -> set[str]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from hwcheck.checks import RELATIONS
 from hwcheck.checks.expected import remedy_of
+from hwcheck.describe import cohort
 from hwcheck.errors import PlanError
 from hwcheck.facts import Snapshot
 from hwcheck.findings import Act, Finding, NodeVerdict, Remedy, Status, Write
@@ -271,13 +272,6 @@ _FIXABLE: dict[str, frozenset[str]] = {}
 def _does(remedy: Remedy | None) -> bool:
     """Tell whether it would do anything; some relations work out only with the values what they write."""
     return remedy is not None and bool(remedy.writes or remedy.acts or remedy.worked_out)
-
-
-def cohort(platform: str, snapshot: Snapshot) -> str:
-    """Say platform × driver and firmware × kernel: nodes of one cohort behave alike."""
-    driver = snapshot.value("driver.version") or snapshot.value("driver.module_version") or "unknown"
-    bios, kernel = snapshot.value("firmware.bios") or "unknown", snapshot.value("kernel.release") or "unknown"
-    return f"{platform}, driver {driver}, BIOS {bios}, kernel {kernel}"
 
 
 def domain(snapshot: Snapshot, profile: Profile) -> str:

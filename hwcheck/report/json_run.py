@@ -62,6 +62,7 @@ def _node(node: NodeVerdict) -> dict[str, Any]:
         "verdict": node.verdict,
         "simulated": node.simulated,
         "coverage": node.coverage,
+        "about": node.about,
     }
 
 
