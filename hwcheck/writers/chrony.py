@@ -1,8 +1,9 @@
 """
 chrony's servers and directives, in files of ours beside the site's: ``90-hwcheck.conf`` and ``90-hwcheck.sources``.
 
-Keys: ``servers`` (list with commas, each with options; ``iburst`` where it has none; others that are configured stay),
-and directives: ``makestep``, ``hwtimestamp``, ``rtcsync`` (value ``on``), ``maxdistance`` ... Source: chrony.conf(5).
+Keys: ``servers`` (list with commas, each with options; ``iburst`` where it has none; those of others stay, ours become
+these), and directives: ``makestep``, ``hwtimestamp``, ``rtcsync`` (value ``on``), ``maxdistance`` ... Source:
+chrony.conf(5).
 
 The files go where the configuration looks for them (confdir and sourcedir, as Debian's has; include). Where it looks
 nowhere, as RHEL's, the step is refused with the line that is missing: chrony.conf is the site's. Servers are read
@@ -64,8 +65,11 @@ class Chrony(Mechanism):
             return unsupported(wanted, why)
         if step.key == "servers":
             there = [words[1] for _, words in lines(place) if words[0].lower() in SOURCES and len(words) > 1]
-            missing = [one for one in _servers(step.value) if one.split()[0] not in there]
-            return Facets(wanted, None, ", ".join(there) or "none" if missing else wanted)
+            asked = _servers(step.value)
+            ours = _owned(place, sources_file(place)).lines("servers")
+            is_ours = not ours or sorted(ours) == sorted(f"server {one}" for one in asked)
+            is_there = is_ours and all(one.split()[0] in there for one in asked)
+            return Facets(wanted, None, wanted if is_there else ", ".join(there) or "none")
         found = [(path, _spelled(" ".join(words[1:]) or "on")) for path, words in lines(place) if _is(words, step.key)]
         values = [value for _, value in found]
         if step.key in _ADDING:

@@ -53,4 +53,14 @@ def cpus(value: str) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
+def members(value: str) -> set[int]:
+    """Return the numbers of a CPU list; what is none is left out."""
+    found: set[int] = set()
+    for part in cpus(value).split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit() and (not last or last.isdigit()):
+            found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
 FORMS = {"text": text, "numbers": numbers, "choice": choice, "cpus": cpus}

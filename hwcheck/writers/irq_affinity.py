@@ -19,7 +19,7 @@ import re
 from . import own_unit, udev
 from .change import value_change
 from .device_mechanism import DeviceMechanism
-from .forms import cpus
+from .forms import cpus, members
 from .mechanism import Facets, Proposal, mechanism, unsupported
 from .own_unit import OwnUnit
 from .owned_file import Owned
@@ -38,7 +38,8 @@ After=irqbalance.service
 Type=oneshot
 """,
 )
-_LIST = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
+_LIST = re.compile(r"\d{1,6}(?:-\d{1,6})?(?:,\d{1,6}(?:-\d{1,6})?)*")
+_POSSIBLE = "/sys/devices/system/cpu/possible"
 _BALANCER = "irqbalance.service"
 _SETTINGS = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")
 _BANNED = re.compile(r"(?:--banirq[= ]|-i\s*)(\d+)")
@@ -66,6 +67,9 @@ class IrqAffinity(DeviceMechanism):
         following = _next_boot(place, step)
         if place.is_image:
             return Facets(wanted, None, following, None, _balanced(place, step.subject, []))
+        there = place.text(_POSSIBLE) or wanted
+        if not _within(wanted, there):
+            return unsupported(wanted, f"this node has the CPUs {there}, not all of {wanted}")
         numbers = interrupts(place, step.subject)
         if not numbers:
             return unsupported(wanted, f"{step.subject} is no RDMA device with interrupts of its own (msi_irqs)")
@@ -126,16 +130,7 @@ def _next_boot(place: Place, step: Step) -> str | None:
 
 
 def _within(text: str, wanted: str) -> bool:
-    return bool(text.strip()) and _numbers(text) <= _numbers(wanted)
-
-
-def _numbers(text: str) -> set[int]:
-    found: set[int] = set()
-    for part in cpus(text).split(","):
-        first, _, last = part.partition("-")
-        if first.isdigit():
-            found.update(range(int(first), int(last or first) + 1))
-    return found
+    return bool(text.strip()) and members(text) <= members(wanted)
 
 
 def _told(place: Place, numbers: list[str], name: str, wanted: str) -> str | None:

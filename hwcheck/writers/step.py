@@ -152,6 +152,8 @@ def _value(where: str, value: Any) -> str:
         raise WriteError(f"{where}: the value is {value}, not a word; in YAML quote words such as 'on', 'off', 'yes'")
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, float):
+        raise WriteError(f"{where}: the value is the number {value}, which has many spellings; put it in quotes")
     return _word(where, "value", value)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 
+from . import placement
 from .change import file_change
 from .mechanism import Command, Facets, Mechanism, Proposal, mechanism, unsupported
 from .owned_file import Owned, OwnedFile
@@ -57,6 +58,9 @@ class UnitProperty(Mechanism):
         unit, name = found[1], found[2]
         if not is_known(place, unit):
             return unsupported(wanted, f"there is no unit {unit} here")
+        wrong = placement.not_understood(place, name, step.value)
+        if wrong:
+            return unsupported(wanted, wrong)
         following, owner = _next(place, unit, name)
         shown = {} if place.is_image else _shown(place, unit, name)
         running = None if name in _LISTS else shown.get(name)
@@ -72,6 +76,7 @@ class UnitProperty(Mechanism):
         for unit in sorted({step.key.split()[0] for step in steps}):
             mine = [step for step in steps if step.key.split()[0] == unit]
             owned = OwnedFile(place.bytes_as_text(file_of(unit)), key_of)
+            _demand_placement(place, unit, {step.key.split()[1]: step.value for step in mine})
             for step in mine:
                 name = step.key.split()[1]
                 if _next(place, unit, name)[0] != meaning(step.value):
@@ -81,6 +86,16 @@ class UnitProperty(Mechanism):
                 changes.append(change)
         numbers = sorted({number for change in changes for number in change["steps"]})
         return Proposal(changes, self.after(place, numbers) if changes else [])
+
+
+def _demand_placement(place: Place, unit: str, wanted: dict[str, str]) -> None:
+    """Make sure that the unit starts with the policy and the mask that it will have; raises WriteError else."""
+    if not {"NUMAPolicy", "NUMAMask"} & set(wanted):
+        return
+    policy, mask = (wanted.get(name) or _next(place, unit, name)[0] for name in ("NUMAPolicy", "NUMAMask"))
+    wrong = placement.mismatch(policy, mask)
+    if wrong:
+        raise WriteError(f"{unit}: {wrong}")
 
 
 def meaning(value: str) -> str:

@@ -54,6 +54,15 @@ def test_servers_are_added_and_read_again_without_a_restart(chrony: Node) -> Non
     assert chrony.text(CONF) is None
 
 
+def test_servers_of_ours_that_are_not_wanted_any_more_go(chrony: Node) -> None:
+    """Another list, or other options of the same server; what the site's file has stays."""
+    for run, servers in enumerate(("10.0.0.1, 10.0.0.2", "10.0.0.2", "10.0.0.2 minpoll 4")):
+        assert status(chrony.apply(step("servers", servers), run=f"s{run}")) == [("changed", "")]
+    assert (chrony.text(SOURCES) or "").endswith("; key servers\nserver 10.0.0.2 minpoll 4\n")
+    assert chrony.text(MAIN) == DEBIAN
+    assert status(chrony.apply(step("servers", "10.0.0.2 minpoll 4"), run="s9")) == [("right", "")]
+
+
 def test_directives_need_a_restart(chrony: Node) -> None:
     """Once for all of them, in the file of our own."""
     calls = chrony.round_trip(step("hwtimestamp", "*"), step("maxdistance", "1.0"), count=2)

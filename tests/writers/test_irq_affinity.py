@@ -56,6 +56,14 @@ def test_interrupts_that_go_elsewhere_are_moved_and_kept(rdma: Node) -> None:
     assert "msi_irqs/*; do echo 0-31,64-95 > /proc/irq/$${i##*/}/smp_affinity_list; done'" in text
 
 
+def test_cpus_that_are_not_there_are_refused(rdma: Node) -> None:
+    """The kernel would refuse the write, and the unit fail at each boot."""
+    rdma.put("/sys/devices/system/cpu/possible", "0-127\n")
+    assert "has the CPUs 0-127" in status(rdma.apply(step("120-130")))[0][1]
+    assert status(rdma.apply(step("0-9999999999")))[0][0] == "refused"
+    assert rdma.apply(step("64-95"))["changed"]
+
+
 def test_what_the_unit_does_moves_them(rdma: Node) -> None:
     """The shell's line, led below the root, does what the writer does."""
     one = Step(0, "id", "mlx5_0", "irq_affinity", "interrupts", WANTED, {}, "nothing", "")
