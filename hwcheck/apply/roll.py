@@ -130,7 +130,9 @@ class Roll:
     def _wave(self, wave: Wave) -> str:
         ready = self._out_of_work.take([node for node in wave.nodes if self.state(node) != states.CHANGED])
         self._write(ready)
-        self._await_boot(self._changed(wave))
+        gone = self.await_boot({node: boot for node in self._changed(wave) if (boot := self._left_boot(node))})
+        why = f"did not come back within {self.patience.reboot:g} s of its reboot"
+        self.run.set_state(gone, states.FAILED, why)
         changed = self._changed(wave)
         if changed:
             self._compare(changed)
@@ -170,8 +172,8 @@ class Roll:
             for why in [result.why] if result.why else refusals(result):
                 self.ports.say(f"{node}: {state if result.why else 'left as it is'}: {why}")
 
-    def undo(self, nodes: list[str]) -> dict[str, NodeResult]:
-        """Take back what this run has changed on nodes."""
+    def undo(self, nodes: list[str], then: Callable[[list[str]], None] = lambda _: None) -> dict[str, NodeResult]:
+        """Take back what this run has changed on nodes; ``then`` gets them before any is put back to work."""
         results = self._play(nodes, "undo", self._may_reboot(nodes))
         for node, result in results.items():
             if result.ok and not result.results:
@@ -180,6 +182,7 @@ class Roll:
                 self.run.set_state([node], states.QUARANTINED, "partly taken back")
             else:
                 self.run.set_state([node], self.state(node), result.why)
+        then([node for node, result in results.items() if result.ok])
         self._out_of_work.put_back()
         return results
 
@@ -199,7 +202,7 @@ class Roll:
         asked = nodes
         while asked:
             with self.ports.watch(len(asked)) as on_event:
-                results.update(self.ports.play.run(asked, self._play_variables(stage), on_event))
+                results.update(self.ports.play.run(asked, self.play_variables(stage), on_event))
             asked = [node for node in asked if node in may_reboot and results[node].unreachable]
             if self.ports.clock() >= until:
                 break
@@ -208,16 +211,17 @@ class Roll:
                 self.ports.sleep(min(self.patience.between, 2.0))
         return results
 
-    def _play_variables(self, stage: str) -> dict[str, Any]:
+    def play_variables(self, stage: str) -> dict[str, Any]:
+        """Return what a play is given for a stage."""
         return {
             **self.variables, "hwcheck_stage": stage, "hwcheck_run": self.run.name,
             "hwcheck_holder": self.run.record["holder"], "hwcheck_run_dir": str(self.run.path),
             "hwcheck_session": self.run.session,
         }  # fmt: skip
 
-    def _await_boot(self, nodes: list[str]) -> None:
-        """Wait until the nodes that reboot have booted anew; one that does not come back has failed."""
-        waiting = {node: boot_id for node in nodes if (boot_id := self._left_boot(node))}
+    def await_boot(self, waiting: dict[str, str]) -> list[str]:
+        """Wait until nodes have left the boots they are named with; returns those that did not in time."""
+        waiting = dict(waiting)
         if waiting:
             self.ports.say(f"waiting for the reboot of {len(waiting)} node{'s' if len(waiting) > 1 else ''}")
         until = self.ports.clock() + self.patience.reboot
@@ -226,7 +230,7 @@ class Roll:
             for node, reading in self.ports.read(list(waiting)).items():
                 if not reading.error and reading.boot_id and reading.boot_id != waiting[node]:
                     del waiting[node]
-        self.run.set_state(waiting, states.FAILED, f"did not come back within {self.patience.reboot:g} s of its reboot")
+        return list(waiting)
 
     def _left_boot(self, node: str) -> str:
         """Return the boot id that a node leaves by its reboot, as its journal says; "" when it does not reboot."""

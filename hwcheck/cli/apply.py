@@ -78,6 +78,10 @@ def _add_rollback(verbs: Any) -> None:
     )
     parser.add_argument("of", metavar="RUN", help="name of the run, as hwcheck apply prints it")
     parser.add_argument("--yes", action="store_true", help="consent: do not ask")
+    parser.add_argument(
+        "--reboot", action="store_true",
+        help="reboot idle nodes on which an old value counts from the next boot only; also after an earlier rollback",
+    )  # fmt: skip
     add_target_options(parser)
     parser.set_defaults(run=_rollback)
 
