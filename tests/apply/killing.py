@@ -195,6 +195,8 @@ class KillBench:
             self.settle()
             return "before the run", [] if self.all_as_before() else ["changed without a run"]
         states = self._states(run)
+        for name in self.names:
+            self._await(name)
         wrong = [f"{name}: {text}" for name in self.names for text in self.unjournalled(name, run)]
         if resume:
             told = self.run("apply", "--resume", run, "--yes", "-q")
@@ -208,6 +210,12 @@ class KillBench:
         wrong += [f"{name}: still boots with {ARGUMENT}" for name in self.names if self._has_argument(name)]
         leases = [name for name in self.names if self.lease(name)]
         return states, [*wrong, *(f"{name} is still leased" for name in leases)]
+
+    def _await(self, name: str) -> None:
+        """Wait until a node answers: one that boots has the kernel's own values for a moment."""
+        until = time.monotonic() + 60
+        while "up" not in login(self.lab, name, "echo up") and time.monotonic() < until:
+            time.sleep(0.5)
 
     def lease(self, name: str) -> str:
         """Return the lease of a node; "" when it has none."""

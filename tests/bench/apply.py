@@ -2,9 +2,10 @@
 ``./run bench apply``: the settings of lab nodes brought about, side by side in one run on the same nodes.
 
 hwcheck (read → plan → one module call → read anew and judge) against the same settings as builtin tasks of Ansible, one
-a key, which only write their line into a file: no running value, no journal, no reading back. Both have pipelining,
-32 forks, a key exchange without its post-quantum part and shared connections. Nodes are made anew for each run, so that
-everything is to be changed each time. Controller and nodes share this machine's cores.
+a key whatever the number of devices, which only write their line into a file: no running value, no journal, no reading
+back. All settings of the H200 profile that a lab node can have wrong, and kernel parameters of a site. Both have
+pipelining, 32 forks, a key exchange without its post-quantum part and shared connections. Nodes are made anew for each
+run, so that everything is to be changed each time. Controller and nodes share this machine's cores.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ from hwcheck.lab import nodes
 from hwcheck.lab.host.lab import HostLab, missing
 
 KEX = "KexAlgorithms=curve25519-sha256"
-FAULTS = ("numa-balancing", "governor-powersave", "memlock-64k")
+FAULTS = (
+    "clock-lock", "power-cap", "acs-on", "aspm-on", "mrrs-512", "irqs-far", "governor-powersave",
+    "memlock-64k", "numa-balancing", "arguments-lost", "chrony-dead",
+)  # fmt: skip
+FAMILIES = "pcie,clocks,power,numa,cpu,kernel,gpu,sysctl,time,limits,service"
 WANTED = {
     "sysctl.max_map_count": 400000, "sysctl.min_free_kbytes": 200000, "sysctl.somaxconn": 16384,
     "sysctl.rmem_max": 33554432, "sysctl.wmem_max": 33554432, "sysctl.netdev_max_backlog": 20000,
@@ -81,12 +86,12 @@ class Bench:
     def _hwcheck(self, verb: str, *words: str, ok: tuple[int, ...] = (0,)) -> str:
         return self.run(
             sys.executable, "-m", "hwcheck", verb, "-i", str(self.lab.inventory), "--site", str(self._site), "-q",
-            "--only", "sysctl,cpu,limits", *words, ok=ok,
+            "--only", FAMILIES, "--opt-in", FAMILIES, *words, ok=ok,
         )  # fmt: skip
 
     def apply(self) -> None:
         """Let hwcheck do it, in one wave."""
-        self._hwcheck("apply", "--yes", "--wave", "999", "--settle", "0.1", "--freeze", "")
+        self._hwcheck("apply", "--yes", "--wave", "999", "--settle", "0.1", "--freeze", "", "--no-reboot")
 
     def steps(self) -> list[dict[str, Any]]:
         """Return what is to be done on the first node."""
@@ -98,17 +103,21 @@ class Bench:
         """Let builtin tasks write a line for each key."""
         tasks = [
             {
-                "name": f"Line for {step['key']}",
+                "name": f"Line for {key}",
                 "ansible.builtin.lineinfile": {
-                    "path": f"/etc/bench-{step['mechanism']}.conf", "line": f"{step['key']} = {step['value']}",
-                    "create": True, "mode": "0644",
+                    "path": f"/etc/bench-{mechanism}.conf", "line": f"{key} = {value}", "create": True, "mode": "0644",
                 },
             }
-            for step in steps
+            for (mechanism, key), value in keys(steps).items()
         ]  # fmt: skip
         play = [{"name": "Builtin", "hosts": "all", "gather_facts": False, "tasks": tasks}]
         (self._folder / "builtin.yml").write_text(yaml.safe_dump(play), encoding="utf-8")
         self.run("ansible-playbook", "-i", str(self.lab.inventory), "-f", "32", "builtin.yml")
+
+
+def keys(steps: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
+    """Return mechanism and key → value: a task of a playbook would loop over the devices."""
+    return {(step["mechanism"], step["key"]): step["value"] for step in steps}
 
 
 def compare(folder: Path, count: int, rounds: int) -> tuple[float, float]:
@@ -122,9 +131,10 @@ def compare(folder: Path, count: int, rounds: int) -> tuple[float, float]:
         idle.append(timed(bench.apply))
         theirs.append(timed(lambda: bench.builtin(steps)))  # noqa: B023 - run at once
     bench.lab.down()
+    ratio = median(mine) / median(theirs)
     print(
-        f"{count:3} nodes, {len(steps)} settings, {rounds} rounds: hwcheck apply {spread(mine)} s, "
-        f"nothing to do {spread(idle)} s, builtin tasks {spread(theirs)} s, ratio {median(mine) / median(theirs):.2f}",
+        f"{count:3} nodes, {len(steps)} settings of {len(keys(steps))} keys, {rounds} rounds: hwcheck apply "
+        f"{spread(mine)} s, nothing to do {spread(idle)} s, builtin tasks {spread(theirs)} s, ratio {ratio:.2f}",
         flush=True,
     )
     return median(mine), median(theirs)
