@@ -22,6 +22,7 @@ _VERSIONS = {
     "fabric manager": "driver.fabric_manager.version", "IMEX": "driver.imex.version", "kernel": "kernel.release",
     "BIOS": "firmware.bios",
 }  # fmt: skip
+_SERIALS = {"serial": "platform.serial", "board_serial": "platform.board_serial"}
 
 
 def describe(snapshot: Snapshot, platform: str) -> dict[str, Any]:
@@ -33,17 +34,20 @@ def describe(snapshot: Snapshot, platform: str) -> dict[str, Any]:
         platform: name of the profile that judged it.
 
     Returns:
-        JSON: ``boot_id``, ``taken`` (seconds since 1970), ``cohort``, ``product``, ``gpus`` and ``nics`` (records with
-        ``id``), ``versions`` (name → text), ``topology`` (:func:`hwcheck.topology.topology`).
+        JSON: ``boot_id``, ``taken`` (seconds since 1970), ``cohort``, ``product``, ``serial`` and ``board_serial`` where
+        they are told, ``gpus`` and ``nics`` (records with ``id``), ``versions`` (name → text), ``sources`` (kind of
+        output → ``read``, or why it was not told), ``topology`` (:func:`hwcheck.topology.topology`).
     """
     return {
         "boot_id": str(snapshot.value("evidence.boot_id") or ""),
         "taken": snapshot.value("evidence.taken"),
         "cohort": cohort(platform, snapshot),
         "product": str(snapshot.value("platform.product") or ""),
+        **_told(snapshot, NODE, _SERIALS),
         "gpus": _parts(snapshot, "gpu", _GPU),
         "nics": _parts(snapshot, "nic", _NIC),
         "versions": _told(snapshot, NODE, _VERSIONS),
+        "sources": _sources(snapshot),
         "topology": topology(snapshot),
     }
 
@@ -53,6 +57,12 @@ def cohort(platform: str, snapshot: Snapshot) -> str:
     driver = snapshot.value("driver.version") or snapshot.value("driver.module_version") or "unknown"
     bios, kernel = snapshot.value("firmware.bios") or "unknown", snapshot.value("kernel.release") or "unknown"
     return f"{platform}, driver {driver}, BIOS {bios}, kernel {kernel}"
+
+
+def _sources(snapshot: Snapshot) -> dict[str, str]:
+    """Say of each source whether it was read to its end; one that broke off counts as not told."""
+    told = {record["kind"]: "read" for record in snapshot.value("evidence.read") or ()}
+    return {**told, **{gap.kind: str(gap.missing.reason) for gap in snapshot.gaps}}
 
 
 def _parts(snapshot: Snapshot, kind: str, names: dict[str, str]) -> list[dict[str, Any]]:

@@ -122,6 +122,8 @@ CALL_EXCEPTIONS = {
 NOT_IN_GIVES = {
     "evidence.*": "put by take_snapshot for every evidence",
     "platform.identity": "put by the pipeline",
+    "platform.serial": "only root may read it, and manufacturers leave it unfilled",
+    "platform.board_serial": "as platform.serial",
     "platform.gpu_names": "names that stand beside something else; for recognising the platform only",
     "platform.wsl": "read off the command at the prompt, not off the text",
     "driver.library_version": "second line of an error message; without it the message stands",

@@ -6,8 +6,8 @@ Source: /sys/class/dmi/id, the flag ``hypervisor`` in /proc/cpuinfo, /sys/hyperv
 Shape: ``platform.*``, ``firmware.bios*`` and ``time.zone`` of the node. Lines ``PATH: value``; what is only there or
     not is ``PATH: present``; ``/proc/cpuinfo hypervisor: yes`` is the flag of the first CPU.
 Units: none.
-Missing: DMI strings that manufacturers left unfilled (``To Be Filled By O.E.M.``) are none. Without DMI and without a
-    flag (Arm) nothing tells whether the machine is virtual.
+Missing: DMI strings that manufacturers left unfilled (``To Be Filled By O.E.M.``) are none. Serial numbers that a user
+    may not read are denied. Without DMI and without a flag (Arm) nothing tells whether the machine is virtual.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 
 from hwcheck.evidence import Output
 from hwcheck.facts import NODE
-from hwcheck.parse.file_text import gap_of, links
+from hwcheck.parse.file_text import gap_of, links, rows
 from hwcheck.parse.format import fmt
 from hwcheck.parse.sink import FactSink
 
@@ -24,6 +24,8 @@ _DMI = "/sys/class/dmi/id/"
 _UNFILLED = re.compile(
     r"(?i)to be filled|default string|not specified|system manufacturer|system product name|^\W*$|^n/?a$"
 )
+_NO_SERIAL = re.compile(r"(?i)system serial number|chassis serial|^[0.\s]*$|^0?123456789$|^x+$|^none$")
+"""As :data:`_UNFILLED`, for serial numbers."""
 _VIRTUAL = (
     ("QEMU", "qemu"), ("Amazon EC2", "amazon"), ("Google", "google"), ("VMware", "vmware"), ("innotek GmbH", "oracle"),
     ("Xen", "xen"), ("Bochs", "bochs"), ("Parallels", "parallels"), ("OpenStack", "kvm"), ("KubeVirt", "kvm"),
@@ -60,9 +62,22 @@ def machine(output: Output, facts: FactSink) -> None:
         text, line = seen.get(_DMI + leaf, ("", 0))
         if text and not _UNFILLED.search(text):
             facts.put(NODE, name, text[:100], line)
+    _serials(output, facts)
     _board(seen, facts)
     _presence(seen, facts, output.first_line)
     _virtual(seen, facts)
+
+
+def _serials(output: Output, facts: FactSink) -> None:
+    for leaf, name in (("product_serial", "platform.serial"), ("board_serial", "platform.board_serial")):
+        for path, text, line in rows(output):
+            gap = gap_of(text)
+            if path != _DMI + leaf:
+                continue
+            if gap is not None:
+                facts.missing(NODE, name, gap.reason, gap.detail, line)
+            elif not _UNFILLED.search(text) and not _NO_SERIAL.search(text):
+                facts.put(NODE, name, text[:100], line)
 
 
 def _board(seen: dict[str, tuple[str, int]], facts: FactSink) -> None:

@@ -7,7 +7,7 @@ from hwcheck.sources.source import Absent, Denied, Source
 
 _DMI = (
     "sys_vendor", "product_name", "product_version", "product_serial", "board_vendor", "board_name", "board_version",
-    "bios_vendor", "bios_version", "bios_date", "bios_release", "chassis_type",
+    "board_serial", "bios_vendor", "bios_version", "bios_date", "bios_release", "chassis_type",
 )  # fmt: skip
 _SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 _THERE = ("/dev/ipmi0", "/dev/mem", "/sys/firmware/efi", "/sys/firmware/acpi", "/.dockerenv", "/run/.containerenv")

@@ -20,6 +20,8 @@ def test_bare_metal(tmp_path: Path) -> None:
         {
             "sys/class/dmi/id/sys_vendor": "Dell Inc.\n",
             "sys/class/dmi/id/product_name": "PowerEdge XE9680\n",
+            "sys/class/dmi/id/product_serial": "7H2K9X3\n",
+            "sys/class/dmi/id/board_serial": "To be filled by O.E.M.\n",
             "sys/class/dmi/id/bios_version": "2.6.3\n",
             "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": b"\x06\0\0\0\x01",
             "dev/ipmi0": "",
@@ -29,6 +31,8 @@ def test_bare_metal(tmp_path: Path) -> None:
     snapshot = facts_of(output_of(platform.SOURCES, "machine", context))
     assert snapshot.value("platform.virtualization") == "none"
     assert snapshot.value("platform.product") == "PowerEdge XE9680"
+    assert snapshot.value("platform.serial") == "7H2K9X3"
+    assert snapshot.value("platform.board_serial") is None
     assert snapshot.value("platform.bmc") is True
     assert snapshot.value("platform.secure_boot") is True
     assert snapshot.value("firmware.bios") == "2.6.3"

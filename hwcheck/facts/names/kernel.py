@@ -36,6 +36,8 @@ declare(
     process.holders         | tuple |   | processes that hold GPU or RDMA devices: records of pid, name, user (uid), age (s), parent (pid), devices
     process.hung            | tuple |   | processes that did not run between two looks in state D: records as above and wait (functions)
     platform.vendor         | str   |   | DMI vendor of the machine
+    platform.serial         | str   |   | DMI serial number of the machine; only root may read it
+    platform.board_serial   | str   |   | DMI serial number of the main board; only root may read it
     platform.board          | str   |   | DMI vendor and name of the main board
     platform.os             | str   |   | operating system and version, ID and VERSION_ID of os-release: ubuntu 22.04
     platform.bmc            | bool  |   | there is an IPMI device of a BMC
