@@ -9,17 +9,21 @@ are written with one write, as ``echo`` does.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import glob
 import os
 import secrets
 import stat
 import subprocess
+import sys
 from typing import Any
 
 CAP = 4 << 20
 _HOPS = 40
 _TEMPORARY = ".hwcheck-"
 _DYING = 2.0
+_GET_FLAGS, _FIXED = 0x80086601, 0x30
+"""FS_IOC_GETFLAGS of 64-bit Linux, and FS_IMMUTABLE_FL with FS_APPEND_FL: linux/fs.h."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -144,7 +148,8 @@ class Place:
             return f"{path}: the file system is read-only"
         if system.f_bavail == 0 or (system.f_files and system.f_favail == 0):
             return f"{path}: no space left on the file system"
-        return ""
+        fixed = next((one for one in (self.real(path), folder) if _is_immutable(one)), "")
+        return f"{path}: somebody has made {fixed[len(self.root) :]} immutable (chattr +i)" if fixed else ""
 
     def stat(self, path: str) -> dict[str, int]:
         """Return mode and owner of a file."""
@@ -163,7 +168,13 @@ class Place:
         Raises:
             OSError: refused; the old file is untouched.
         """
-        target = self.real(path)
+        try:
+            self._replace(self.real(path), data, mode, uid, gid)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from error
+
+    @staticmethod
+    def _replace(target: str, data: bytes, mode: int, uid: int, gid: int) -> None:
         folder = os.path.dirname(target)
         os.makedirs(folder, mode=0o755, exist_ok=True)
         temporary = f"{folder}/{_TEMPORARY}{secrets.token_hex(6)}"
@@ -256,6 +267,21 @@ def words_of(error: BaseException) -> str:
         what = f" ({error.filename})" if error.filename else ""
         return f"{errno.errorcode.get(error.errno, error.errno)}: {error.strerror}{what}"
     return str(error) or type(error).__name__
+
+
+def _is_immutable(path: str) -> bool:
+    """Tell whether nobody, root included, may replace a file, or what is in a folder."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        flags = fcntl.ioctl(fd, _GET_FLAGS, bytes(8))
+    except OSError:
+        return False  # the file system keeps no such flags
+    finally:
+        os.close(fd)
+    return bool(int.from_bytes(flags[:4], sys.byteorder) & _FIXED)
 
 
 def _sync(folder: str) -> None:

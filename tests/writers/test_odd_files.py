@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
+import sys
 from typing import Any
 
 import pytest
@@ -79,6 +82,37 @@ def test_what_is_no_file_of_settings_is_left(node: Node, what: str) -> None:
     assert what == "large" or not target.is_file()
     assert what != "large" or target.stat().st_size == change.CAP + 1
     assert node.text(SWAP) == "60\n"
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_somebody_has_made_immutable_is_refused_beforehand(
+    node: Node, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may not replace it either; the check says so, and nothing is begun."""
+    put_bytes(node, b"# by hand\n")
+    fixed = {"file": sysctl.FILE, "folder": sysctl.FILE.rpartition("/")[0]}[what]
+
+    def flags(fd: int, request: int, _data: bytes) -> bytes:
+        here = os.path.realpath(f"/proc/self/fd/{fd}") == os.path.realpath(node.root / fixed.lstrip("/"))
+        assert request == 0x80086601
+        return (0x80010 if here else 0x80000).to_bytes(4, sys.byteorder) + bytes(4)
+
+    monkeypatch.setattr(fcntl, "ioctl", flags)
+    for stage in ("check", "prepare"):
+        assert status(node.stage(stage, ONE)) == [
+            ("refused", f"{sysctl.FILE}: somebody has made {fixed} immutable (chattr +i)")
+        ]
+    assert read_bytes(node) == b"# by hand\n"
+
+
+def test_a_file_that_cannot_be_written_is_named(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the path that the node knows, not by that of a temporary file."""
+
+    def full(_fd: int, _data: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    assert node.stage("prepare", ONE)["why"] == "ENOSPC: No space left on device (/run/hwcheck/lease.json)"
 
 
 @pytest.mark.parametrize("value", ["1\x85kernel.panic = 1", "1\u2028kernel.panic = 1", "1\ud800", "1\x9b31m"])
