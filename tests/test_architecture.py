@@ -61,7 +61,8 @@ ADAPTERS = {
     "transports": {"__init__", "facts", "evidence", "errors", "lines", "parse", "sources", "scrub"},
     "evidence_dir": {"errors"},
     "apply": {"errors", "findings", "plan", "rollout", "writers"},
-    "history": {"errors", "facts"},
+    "places": {"errors"},
+    "history": {"facts", "places"},
     "lab": {"errors", "sources"},
 }
 """Part that meets the outside → what it may import of the core and of what it carries to nodes; no other adapter."""

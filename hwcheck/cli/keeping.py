@@ -14,7 +14,7 @@ from hwcheck import __version__
 from hwcheck.cli.targets import Collection, fold
 from hwcheck.errors import UsageError
 from hwcheck.evidence_dir import Node, Source, keeper
-from hwcheck.history.state import state_home
+from hwcheck.places import state_home
 from hwcheck.redact import Redactor
 from hwcheck.report.progress import Progress
 from hwcheck.transports.outcome import Outcome

@@ -17,7 +17,7 @@ from hwcheck.apply.direct import Direct
 from hwcheck.apply.roll import Writer
 from hwcheck.apply.run_folder import RunFolder, runs_home
 from hwcheck.cli.targets import fold
-from hwcheck.history.state import state_home
+from hwcheck.places import state_home
 from hwcheck.report.progress import Progress
 from hwcheck.transports.target import LOCAL, Target
 

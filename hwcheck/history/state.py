@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hwcheck.errors import MachineError
 from hwcheck.facts import NAMES, NODE, Facet, Fact, Origin, Snapshot, Subject
+from hwcheck.places import state_home
 
 FORMAT = "hwcheck.state/1"
 MAX_FILE = 64 << 20
@@ -95,20 +95,6 @@ class State:
         if len(name) > 150:
             name = name[:100] + "-" + hashlib.sha256(node.encode()).hexdigest()[:32]
         return self._folder / f"{name}.json"
-
-
-def state_home() -> Path:
-    """
-    Return the folder of our state.
-
-    Raises:
-        MachineError: this user has no home.
-    """
-    home = os.environ.get("XDG_STATE_HOME", "")
-    try:
-        return (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "hwcheck"
-    except RuntimeError as error:
-        raise MachineError("this user has no home folder: set HOME or XDG_STATE_HOME") from error
 
 
 def _snapshot(kept: dict[str, Any]) -> Snapshot:

@@ -10,7 +10,7 @@ import pytest
 
 from hwcheck.facts import NODE, Facet, Fact, Missing, Reason, Snapshot, Subject
 from hwcheck.history import State
-from hwcheck.history.state import state_home
+from hwcheck.places import state_home
 
 KEPT = ("evidence.taken", "kernel.cmdline", "sysctl.max_map_count", "gpu.pcie.replays", "gpu.temperature")
 
