@@ -184,8 +184,10 @@ def _tell(run: RunFolder, why: str, *, short: bool) -> int:
     if why:
         print(f"the roll-out holds: {plain(why)}")
         print(f"hwcheck apply --resume {run.name} goes on; hwcheck rollback {run.name} takes back what was changed")
-    else:
+    elif run.nodes(*set(_WORDS) - {states.REFUSED, states.PLANNED}):
         print(f"run {run.name}; hwcheck rollback {run.name} takes it back")
+    else:
+        print(f"run {run.name} has changed nothing; hwcheck apply --resume {run.name} tries again")
     if why or left or run.nodes(states.QUARANTINED, states.FAILED):
         return 1
     return 3 if short or run.nodes(states.REFUSED) else 0

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from hwcheck.apply.ansible import NodeResult
+from hwcheck.apply.run_folder import RunFolder
 from hwcheck.apply.words import plain, printable
-from hwcheck.cli.applying import _print_dry
+from hwcheck.cli.applying import _print_dry, _tell
 from hwcheck.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
@@ -32,6 +33,19 @@ def test_options_of_the_roll_out_are_looked_at_first(
     assert main(["apply", "-w", "no-such-node.invalid", "--yes", *words]) == 2
     assert why in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "words"), [("refused", 3, "has changed nothing"), ("good", 0, "takes it back")]
+)
+def test_a_run_that_changed_nothing_offers_no_rollback(
+    state: str, code: int, words: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """It can be tried again: the node may be idle by then."""
+    run = RunFolder.new(tmp_path, {}, {}, "a test")
+    run.set_state(["n1"], state)
+    assert _tell(run, "", short=False) == code
+    assert words in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_what_a_node_would_write_is_shown_without_its_escapes(capsys: Capture) -> None:
