@@ -17,6 +17,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import secrets
 import tempfile
 import time
@@ -29,8 +30,21 @@ from hwcheck.errors import UsageError
 FORMAT = "hwcheck.apply_run/1"
 PLANNED, BEGUN, CHANGED, GOOD = "planned", "begun", "changed", "good"
 REFUSED, FAILED, QUARANTINED, UNDONE = "refused", "failed", "quarantined", "undone"
+_NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,252}")
 UNFINISHED = (PLANNED, BEGUN, CHANGED)
 """States of a node from which a resumed run goes on."""
+
+
+def demand_file_names(nodes: Iterable[str]) -> None:
+    """
+    Make sure that nodes have names by which files can be called: an image says itself what it is called.
+
+    Raises:
+        UsageError: one has another name.
+    """
+    for node in nodes:
+        if node and not _NODE.fullmatch(node):
+            raise UsageError(f"no name of a node: {node[:80]!r}; nothing was changed")
 
 
 def runs_home(state: Path) -> Path:
@@ -136,7 +150,7 @@ class RunFolder:
 
     def write(self, name: str, content: Any) -> None:
         """Write a file of the run, whole or not at all."""
-        target = self.path / name
+        target = self._file(name)
         fd, path = tempfile.mkstemp(prefix=".begun-", dir=target.parent)
         try:
             with os.fdopen(fd, "w", encoding="utf-8") as file:
@@ -155,11 +169,16 @@ class RunFolder:
         Raises:
             UsageError: it is cut off or was changed by hand.
         """
-        file = self.path / name
+        file = self._file(name)
         try:
             return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
         except ValueError as error:
             raise UsageError(f"{file} is damaged: {error}") from error
+
+    def _file(self, name: str) -> Path:
+        """Return where a file of the run is, or of one of its nodes: ``steps/NODE.json``."""
+        demand_file_names([name.partition("/")[2].removesuffix(".json")])
+        return self.path / name
 
     def save(self) -> None:
         """Write the record."""

@@ -51,6 +51,7 @@ def apply(arguments: argparse.Namespace) -> int:
     if not todo:
         print("Nothing to do, nothing was changed.")
         return 3 if short else 0
+    states.demand_file_names(one.name for one in todo)
     targets = [judged[one.name].target for one in todo]
     if arguments.dry_run:
         return _dry_run(arguments, todo, targets)

@@ -11,6 +11,7 @@ from hwcheck.apply.run_folder import RunFolder
 from hwcheck.apply.words import plain, printable
 from hwcheck.cli.applying import _print_dry, _tell
 from hwcheck.cli.main import main
+from hwcheck.errors import UsageError
 
 Capture = pytest.CaptureFixture[str]
 ESCAPE = "\x1b]0;title\x07\u202e"
@@ -46,6 +47,33 @@ def test_a_run_that_changed_nothing_offers_no_rollback(
     run.set_state(["n1"], state)
     assert _tell(run, "", short=False) == code
     assert words in capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["../../evil", "a/b", "/etc/x", ".hidden", "a b", "x" * 300, "-x"])
+def test_a_node_cannot_choose_where_files_of_a_run_lie(name: str, tmp_path: Path) -> None:
+    """An image says itself what it is called; its name is refused where it is no host's."""
+    run = RunFolder.new(tmp_path / "runs", {}, {}, "a test")
+    with pytest.raises(UsageError, match="no name of a node"):
+        run.give(name, [], [])
+    with pytest.raises(UsageError, match="no name of a node"):
+        run.read(f"journal/{name}.json")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["lock", "plan.json"]
+
+
+def test_an_image_of_a_hostile_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Before a run begins; the image stays as it was."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "image/etc/security").mkdir(parents=True)
+    (tmp_path / "image/etc/hostname").write_text("../../../../evil\n", encoding="utf-8")
+    (tmp_path / "image/etc/security/limits.conf").write_text("* - memlock 64\n", encoding="utf-8")
+    before = sorted(tmp_path.joinpath("image").rglob("*"))
+    assert main(["apply", "--root", str(tmp_path / "image"), "--profile", "hgx-h200", "--yes"]) == 2
+    assert "no name of a node: '../../../../evil'" in capsys.readouterr().err
+    assert sorted(tmp_path.joinpath("image").rglob("*")) == before
+    assert not list(tmp_path.rglob("*evil*"))
+    assert not list(tmp_path.rglob("run*.json"))
 
 
 def test_what_a_node_would_write_is_shown_without_its_escapes(capsys: Capture) -> None:
