@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hwcheck.errors import UsageError
 from hwcheck.lab import nodes
+from hwcheck.lab.cures import cured
 from hwcheck.lab.faults import catalogue
 from hwcheck.lab.host.attributes import TABLE
 from hwcheck.lab.host.faults import HOST_FAULTS, put, take
@@ -110,7 +111,8 @@ def list_nodes(arguments: argparse.Namespace) -> int:
     for node in found:
         form = f"host form, {hosted[node.name]}" if node.name in hosted else "tree form"
         form += "" if node.name in running or node.name not in hosted else " without power"
-        faults = [*node.faults, *_of_host(node)]
+        gone = cured(node)
+        faults = [*(f"{name} (cured)" if name in gone else name for name in node.faults), *_of_host(node)]
         of_rhel = "" if node.os == "ubuntu" else f" ({node.os})"
         what = f"{node.name}  {node.platform}{of_rhel}  {form}, boot {node.boot + 1}"
         print(f"{what}  {', '.join(faults) or 'healthy'}  {node.root}")
@@ -187,12 +189,16 @@ def reboot(arguments: argparse.Namespace) -> int:
     if node.name in HostLab(home).running():
         _order(HostLab(home).reboot, node)
         node = nodes.load(home, arguments.node)
-        cured = [fault for fault in had if fault not in node.faults]
+        gone = [fault for fault in had if fault not in node.faults]
     else:
-        cured = nodes.reboot(node)
+        gone = nodes.reboot(node)
         _again(home, node, running=node.name in HostLab(home).hosted())  # one that has lost power
-    left = f"; still there: {', '.join(node.faults)}" if node.faults else ""
-    print(f"{node.name} has booted" + (f"; gone: {', '.join(cured)}" if cured else "") + left)
+    healed = cured(node)
+    parts = {
+        "gone": gone, "cured by its own files": healed, "still there": [one for one in node.faults if one not in healed]
+    }  # fmt: skip
+    told = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
+    print("; ".join([f"{node.name} has booted", *told]))
     return 0
 
 
