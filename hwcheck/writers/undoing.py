@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import acts
 from . import journal as journals
 from .change import PERSIST, look, make
@@ -55,11 +57,21 @@ def undo_one(place: Place, change: Json) -> str:
         if now == change["before"]:
             return ""
         if now != change["after"] and now not in change.get("earlier", []):
-            return "changed since by somebody else"
+            return f"changed since by {_by_whom(place, change, now)}"
         make(place, change, "before")
     except (OSError, WriteError) as error:
         return words_of(error)
     return ""
+
+
+def _by_whom(place: Place, change: Json, now: Any) -> str:
+    """Say who made a target what it is: a later run of ours, which can be taken back first, or somebody else."""
+    names = ("kind", "target", "key")
+    for journal in journals.all_of(place):
+        for other in journal["changes"] if journal["state"] != "undone" else []:
+            if other["after"] == now and all(other.get(name) == change.get(name) for name in names):
+                return f"run {journal['run']}; take that one back first"
+    return "somebody else"
 
 
 def take_back(place: Place, journal: Json, steps: list[Step], lost: set[int]) -> list[str]:

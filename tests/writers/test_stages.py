@@ -312,6 +312,18 @@ def test_what_somebody_else_changed_since_is_left(node: Node) -> None:
     assert (node.text(SWAP), node.text(MAPS), node.text(sysctl.FILE)) == ("30\n", "65530\n", None)
 
 
+def test_what_a_later_run_changed_is_left_and_that_run_named(node: Node) -> None:
+    """Taken back in the order of last to first, all is as before."""
+    before = node.tree()
+    node.apply(TWO[0])
+    node.apply(step("vm.swappiness", "20"), run="r2")
+    undone = node.stage("undo")
+    assert {one["why"] for one in undone["results"]} == {"changed since by run r2; take that one back first"}
+    assert node.text(SWAP) == "20\n"
+    assert [node.stage("undo", run=run)["results"] for run in ("r2", "r1")] == [[], []]
+    assert node.tree() == before
+
+
 def test_what_changed_between_journal_and_write_is_not_overwritten(node: Node) -> None:
     """Somebody else was faster: the step fails, the others go on."""
     node.stage("prepare", *TWO)
