@@ -207,6 +207,16 @@ def test_a_busy_rack_is_followed_by_a_whole_rack() -> None:
     )  # fmt: skip
 
 
+def test_new_canaries_keep_to_one_failure_domain_each() -> None:
+    """Two cohorts lack theirs, and their next nodes stand in different racks."""
+    plans = {
+        name: NodePlan(name, "hgx-h200", "boot-1", cohort, failure_domain=rack)
+        for name, cohort, rack in [("a1", "a", "r1"), ("b1", "b", "r1"), ("a2", "a", "r1"), ("b2", "b", "r2")]
+    }
+    waves, why = Canaries(plans, lambda _: False).after(Wave(("a1", "b1"), canary=True), [Wave(("a2",)), Wave(("b2",))])
+    assert (waves, why) == ([Wave(("a2",), canary=True), Wave(("b2",), canary=True)], "")
+
+
 def test_a_node_that_cannot_be_drained_is_never_written_to(tmp_path: Path) -> None:
     """It has jobs."""
     fleet = Fleet(wont_drain={"n1": "still has jobs after 5 s"})

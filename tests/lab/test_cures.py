@@ -41,7 +41,7 @@ def test_a_fault_that_nobody_has_touched_is_there(tmp_path: Path) -> None:
 
 
 def test_a_kernel_argument_cures_at_the_next_boot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Not when it is written: the kernel that runs has not read it. The verb says both."""
+    """Not when it is written: the kernel that runs has not read it; the verb says both."""
     node = made(tmp_path, "aspm-on", "login-memlock")
     line = 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX pcie_aspm.policy=performance"\n'
     ours(node, "etc/default/grub.d/90-hwcheck.cfg", line)
