@@ -128,11 +128,9 @@ class Play:
     def _inventory(self, folder: str) -> list[str] | str:
         if self._inventories:
             return [str(Path(path).resolve()) if Path(path).exists() else path for path in self._inventories]
-        import yaml  # noqa: PLC0415 - only where nodes come from the command line
-
         file = Path(folder) / "hosts.yaml"
         file.touch(mode=0o600)
-        file.write_text(yaml.safe_dump({"all": {"hosts": self._hosts}}), encoding="utf-8")
+        file.write_text(inventory_of(self._hosts), encoding="utf-8")
         return str(file)
 
     def _environment(self) -> dict[str, str]:
@@ -148,6 +146,21 @@ class Play:
             "ANSIBLE_NOCOWS": "1",
             "PATH": f"{Path(program).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         }
+
+
+def inventory_of(hosts: dict[str, Any]) -> str:
+    """Write an inventory in YAML; what might be taken for a template, as a password may, is tagged as none."""
+    import yaml  # noqa: PLC0415 - only where nodes come from the command line
+
+    class Dumper(yaml.SafeDumper):
+        """Tags texts with a brace."""
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        tag = "!unsafe" if "{" in value else "tag:yaml.org,2002:str"
+        return dumper.represent_scalar(tag, value, style='"' if tag == "!unsafe" else None)
+
+    Dumper.add_representer(str, text)
+    return yaml.dump({"all": {"hosts": hosts}}, Dumper=Dumper)
 
 
 class _Listener:

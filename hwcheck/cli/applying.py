@@ -21,7 +21,7 @@ from hwcheck.apply.roll import Patience, Ports, Reading, Roll
 from hwcheck.apply.run_folder import RunFolder
 from hwcheck.apply.words import plain, printable
 from hwcheck.cli.fleet_reading import FleetReader, Judged
-from hwcheck.cli.rolling import audit, holder, home, kept_options, restored_options, watch, writer_of
+from hwcheck.cli.rolling import audit, demand_writer, holder, home, kept_options, restored_options, watch, writer_of
 from hwcheck.cli.targets import fold
 from hwcheck.errors import UsageError
 from hwcheck.facts import NODE, Subject
@@ -53,6 +53,7 @@ def apply(arguments: argparse.Namespace) -> int:
         return 3 if short else 0
     states.demand_file_names(one.name for one in todo)
     targets = [judged[one.name].target for one in todo]
+    demand_writer(arguments, targets)
     if arguments.dry_run:
         return _dry_run(arguments, todo, targets)
     _demand_consent(arguments, todo)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
+import shlex
 import socket
 import syslog
 from collections.abc import Iterator
@@ -12,11 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hwcheck.apply.ansible import Event, Play
+from hwcheck.apply.ansible import Event, Play, missing
 from hwcheck.apply.direct import Direct
 from hwcheck.apply.roll import Writer
 from hwcheck.apply.run_folder import RunFolder, runs_home
 from hwcheck.cli.targets import fold
+from hwcheck.errors import UsageError
 from hwcheck.places import state_home
 from hwcheck.report.progress import Progress
 from hwcheck.transports.target import LOCAL, Target
@@ -63,18 +65,33 @@ def restored_options(kept: dict[str, Any]) -> dict[str, Any]:
 
 def writer_of(arguments: argparse.Namespace, run: RunFolder | None, targets: list[Target]) -> Writer:
     """Return what writes to these nodes: this process where they are here, else Ansible."""
-    root = arguments.root or arguments.live_root
-    if root or all(target.connection == LOCAL for target in targets):
-        return Direct(root, live=not arguments.root, run=run)
+    if _are_here(arguments, targets):
+        return Direct(arguments.root or arguments.live_root, live=not arguments.root, run=run)
     words = [word for file in arguments.vault_password_file for word in ("--vault-password-file", file)]
     words += [word for id in arguments.vault_id for word in ("--vault-id", id)]
     hosts = {} if arguments.inventory else {target.name: _variables(target) for target in targets}
     return Play(tuple(arguments.inventory), hosts, tuple(words), arguments.fanout)
 
 
+def _are_here(arguments: argparse.Namespace, targets: list[Target]) -> bool:
+    return bool(arguments.root or arguments.live_root) or all(target.connection == LOCAL for target in targets)
+
+
+def demand_writer(arguments: argparse.Namespace, targets: list[Target]) -> None:
+    """
+    Make sure that nodes can be written to, before somebody consents or a run begins.
+
+    Raises:
+        UsageError: Ansible is not installed.
+    """
+    lacks = "" if _are_here(arguments, targets) else missing()
+    if lacks:
+        raise UsageError(f"{lacks}; nothing was changed")
+
+
 def _variables(target: Target) -> dict[str, Any]:
     """Say to Ansible how a node of the command line is reached."""
-    options = " ".join(f"-o {name}={value}" for name, value in target.options)
+    options = " ".join(f"-o {shlex.quote(f'{name}={value}')}" for name, value in target.options)
     told = {
         "ansible_host": target.host,
         "ansible_port": target.port or None,
