@@ -8,8 +8,11 @@ The errors hwcheck raises on purpose; anything else that escapes is a bug.
     ├── ProfileError   a profile, site layer or waiver file does not load                 exit 2
     ├── PlanError      checks contradict each other, or a plan file cannot be used             exit 2
     ├── MachineError   this machine cannot do its part: a full disk, no right to write         exit 2
+    ├── StoreError     runs cannot be kept or asked for: unreachable, newer, damaged, full     exit 2
     ├── EvidenceError  an evidence directory or bundle cannot be used as one              exit 2
     ├── TransportError a node cannot be reached or did not answer; becomes a line of the report    exit 3
+    ├── CertificateError a certificate is not what was signed, or not in date                      exit 1
+    ├── NotCertifiedError a node cannot be certified, and why                                 exit 1 or 3
     └── ParseError     a text is of a known format but cannot be understood; caught at
                        the border of parsing, where it becomes a Missing(unparsable)
 
@@ -52,6 +55,20 @@ class PlanError(HwcheckError):
     """Two checks want different values for one key, or a plan file is not what it says."""
 
 
+class StoreError(HwcheckError):
+    """
+    The store of runs cannot be used.
+
+    Args:
+        message: the reason, one sentence.
+        aside: file in which a run waits that could not be kept; "" where nothing waits.
+    """
+
+    def __init__(self, message: str, aside: str = "") -> None:
+        self.aside = aside
+        super().__init__(message)
+
+
 class EvidenceError(HwcheckError):
     """An evidence directory, a bundle or a posted file cannot be read as evidence at all."""
 
@@ -84,3 +101,22 @@ class ParseError(HwcheckError):
     def __init__(self, message: str, line: int | None = None) -> None:
         self.line = line
         super().__init__(message)
+
+
+class CertificateError(HwcheckError):
+    """A certificate is not what was signed, is signed by another key, or is not in date."""
+
+
+class NotCertifiedError(HwcheckError):
+    """
+    A node cannot be certified.
+
+    Args:
+        node: its name.
+        reasons: what is in the way, causes first; one sentence each.
+        failed: something fails; False where it only could not be told.
+    """
+
+    def __init__(self, node: str, reasons: list[str], *, failed: bool) -> None:
+        self.node, self.reasons, self.failed = node, tuple(reasons), failed
+        super().__init__(f"{node or 'a node without a name'} is not certified: {'; '.join(reasons)}")

@@ -14,11 +14,13 @@ import sys
 
 from hwcheck import __version__
 from hwcheck.cli import apply as apply_verbs
+from hwcheck.cli import certify as certify_verb
 from hwcheck.cli import check as check_verb
 from hwcheck.cli import collect as collect_verb
 from hwcheck.cli import explain as explain_verb
 from hwcheck.cli import lab as lab_verb
 from hwcheck.cli import plan as plan_verb
+from hwcheck.cli import verify as verify_verb
 from hwcheck.errors import HwcheckError
 
 USAGE = 2
@@ -68,6 +70,8 @@ def build_parser() -> argparse.ArgumentParser:
     collect_verb.add_parser(verbs)
     plan_verb.add_parser(verbs)
     apply_verbs.add_parsers(verbs)
+    certify_verb.add_parser(verbs)
+    verify_verb.add_parser(verbs)
     explain_verb.add_parser(verbs)
     lab_verb.add_parser(verbs)
     return parser

@@ -27,6 +27,14 @@ def seconds(text: str) -> float:
     return value
 
 
+def days(text: str) -> int:
+    """Read a number of days: ``90d``."""
+    value = int(text.removesuffix("d"))
+    if not 1 <= value <= 3650:
+        raise argparse.ArgumentTypeError("from 1d to 3650d")
+    return value
+
+
 def count(text: str) -> int:
     """Read how many at once."""
     value = int(text)

@@ -66,6 +66,19 @@ def is_archive(stream: BinaryIO) -> bool:
         stream.seek(0)
 
 
+def archive_files(stream: BinaryIO) -> dict[str, bytes]:
+    """
+    Return the files of an archive that may be read: name → bytes.
+
+    Raises:
+        EvidenceError: too many members, too large, or broken anywhere: half a bundle is not handed on as a whole one.
+    """
+    members = _zip_members(stream) if zipfile.is_zipfile(stream) else _tar_members(stream)
+    if members.broken:
+        raise EvidenceError(members.broken)
+    return members.files
+
+
 def read_archive(stream: BinaryIO, name: str, posted: Texts) -> Iterator[Evidence]:
     """
     Read a bundle: each folder with a manifest is a node. Without any, the members are posted files.
