@@ -13,6 +13,9 @@ More acts register themselves with :func:`act` in the module that knows their or
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -24,6 +27,9 @@ from .place import Json, Place, WriteError
 MOST_REBOOTS = 3
 """Reboots of a node by hwcheck within a day; one that needs more has something that no reboot cures."""
 _DAY = 86400.0
+_GOING_DOWN = 600.0
+"""Seconds within which a node that was told to reboot is gone; one that is still there then has not obeyed."""
+_REBOOT = "import os, time; time.sleep(1.5); os.execvp('systemctl', ['systemctl', 'reboot'])"
 _LONG = 300.0
 
 ACTS: dict[str, Callable[[Place, str], None]] = {}
@@ -68,11 +74,44 @@ def reboot(place: Place, _target: str) -> None:
     recent = reboots_of_today(place)
     if recent > MOST_REBOOTS:
         raise WriteError(f"hwcheck has rebooted this node {recent - 1} times within a day; that is for hands now")
-    code = "import os, time; time.sleep(1.5); os.execvp('systemctl', ['systemctl', 'reboot'])"
     subprocess.Popen(  # noqa: S603 - fixed words
-        [sys.executable, "-I", "-S", "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, start_new_session=True,
+        [sys.executable, "-I", "-S", "-c", _REBOOT, place.boot_id()], start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
+
+
+def call_off_reboot(place: Place, journal: Json) -> None:
+    """
+    Call a reboot off that a run has begun and that has not come yet: what it was for is taken back.
+
+    Raises:
+        WriteError: it can no longer be held up; the node is asked again once it is back.
+    """
+    for one in journal["acts"]:
+        if one["do"] != "reboot" or one["state"] != "begun" or one.get("boot_id") != place.boot_id():
+            continue
+        waiting = _waiting_reboots(place.boot_id())
+        for pid in waiting:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        if not waiting and journals.age(one["at"]) < _GOING_DOWN:
+            raise WriteError("the node is about to reboot; ask again once it is back")
+        one["state"] = "called off"
+
+
+def _waiting_reboots(boot_id: str) -> list[int]:
+    """Return the processes that wait to reboot this node, which its boot tells from other roots of this machine."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    words = file.read(4096).split(b"\0")
+            except OSError:
+                continue
+            if words[-3:-1] == [_REBOOT.encode(), boot_id.encode()]:
+                found.append(int(name))
+    return found
 
 
 def reboots_of_today(place: Place) -> int:

@@ -8,6 +8,7 @@ the run is resumed. An image keeps none: the caller does.
 
 from __future__ import annotations
 
+import calendar
 import json
 import re
 import time
@@ -53,6 +54,11 @@ def new(run: str, place: Place) -> Json:
 def now() -> str:
     """Return the time, UTC."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def age(at: str) -> float:
+    """Return the seconds since a time that :func:`now` has told."""
+    return float(time.time() - calendar.timegm(time.strptime(at, "%Y-%m-%dT%H:%M:%SZ")))
 
 
 def load(place: Place, run: str) -> Json | None:

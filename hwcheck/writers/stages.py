@@ -193,6 +193,7 @@ def undo(place: Place, request: Json) -> Json:
         if journal.get("disturbs") or any(one.get("disturbs", "nothing") != "nothing" for one in journal["acts"]):
             _demand_idle(place, request)
         lease.take(place, run, str(request.get("holder") or "?")[:200])
+        acts.call_off_reboot(place, journal)
         journal["state"] = "undoing"
         journals.save(place, journal)
         left, back = undo_all(place, journal)
