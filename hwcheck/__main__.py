@@ -2,6 +2,6 @@
 
 import sys
 
-from hwcheck.cli.main import main
+from hwcheck.cli.start import main
 
 sys.exit(main())

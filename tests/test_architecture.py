@@ -62,6 +62,8 @@ ADAPTERS = {
     "transports": {"__init__", "facts", "evidence", "errors", "lines", "parse", "sources", "scrub"},
     "evidence_dir": {"errors"},
     "keyring": {"errors"},
+    "gate": {"__init__", "certificate", "errors", "findings", "sources"},
+    "integrations": set(),
     "apply": {"errors", "findings", "plan", "rollout", "writers"},
     "places": {"errors"},
     "history": {"facts", "places"},

@@ -18,6 +18,7 @@ from hwcheck.cli import certify as certify_verb
 from hwcheck.cli import check as check_verb
 from hwcheck.cli import collect as collect_verb
 from hwcheck.cli import explain as explain_verb
+from hwcheck.cli import gate as gate_verb
 from hwcheck.cli import lab as lab_verb
 from hwcheck.cli import plan as plan_verb
 from hwcheck.cli import verify as verify_verb
@@ -72,6 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
     apply_verbs.add_parsers(verbs)
     certify_verb.add_parser(verbs)
     verify_verb.add_parser(verbs)
+    gate_verb.add_parser(verbs)
     explain_verb.add_parser(verbs)
     lab_verb.add_parser(verbs)
     return parser
