@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
 from typing import Callable
@@ -74,10 +73,9 @@ def reboot(place: Place, _target: str) -> None:
     recent = reboots_of_today(place)
     if recent > MOST_REBOOTS:
         raise WriteError(f"hwcheck has rebooted this node {recent - 1} times within a day; that is for hands now")
-    subprocess.Popen(  # noqa: S603 - fixed words
-        [sys.executable, "-I", "-S", "-c", _REBOOT, place.boot_id()], start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+    words = [sys.executable, "-I", "-S", "-c", _REBOOT, place.boot_id()]
+    os.posix_spawn(sys.executable, words, os.environ, file_actions=null, setsid=True)
 
 
 def call_off_reboot(place: Place, journal: Json) -> None:
