@@ -12,7 +12,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -83,14 +83,17 @@ class Play:
         hosts: node → its connection variables, where no inventory has them.
         words: further words for ansible-playbook (vault files).
         forks: nodes at once.
+        become_password: of sudo, where it was asked for; nodes with one of their own keep that.
+        environment: settings of Ansible that the command line asks for.
 
     Raises:
         UsageError: Ansible is not installed.
     """
 
     def __init__(
-        self, inventories: tuple[str, ...], hosts: dict[str, Any], words: tuple[str, ...] = (), forks: int = 32
-    ) -> None:
+        self, inventories: tuple[str, ...], hosts: dict[str, Any], words: tuple[str, ...] = (), forks: int = 32,
+        become_password: str | None = None, environment: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         lacks = missing()
         if lacks:
             raise UsageError(lacks)
@@ -98,6 +101,8 @@ class Play:
         self._hosts = hosts
         self._words = words
         self._forks = forks
+        self._password = become_password
+        self._more = dict(environment or {})
 
     def run(
         self, nodes: list[str], variables: dict[str, Any], on_event: Event, *, check: bool = False
@@ -116,7 +121,8 @@ class Play:
         found = {node: NodeResult() for node in nodes}
         with tempfile.TemporaryDirectory(prefix="hwcheck-play-") as folder:
             (Path(folder) / "limit").write_text("\n".join(nodes) + "\n", encoding="utf-8")
-            words = [*self._words, "--forks", str(self._forks), *(["--check", "--diff"] if check else [])]
+            words = [*self._words, *self._password_file(folder), "--forks", str(self._forks)]
+            words += ["--check", "--diff"] if check else []
             ansible_runner.run(
                 private_data_dir=folder, playbook=str(playbooks() / "apply.yml"), inventory=self._inventory(folder),
                 extravars=variables, limit=f"@{folder}/limit", cmdline=shlex.join(words), envvars=self._environment(),
@@ -124,6 +130,15 @@ class Play:
             )  # fmt: skip
             _explain(found, Path(folder))
         return found
+
+    def _password_file(self, folder: str) -> list[str]:
+        """Hand sudo's password over by a file that nobody else may read, and that goes with the folder."""
+        if self._password is None:
+            return []
+        file = Path(folder) / "become"
+        file.touch(mode=0o600)
+        file.write_text(self._password + "\n", encoding="utf-8")
+        return ["--become-password-file", str(file)]
 
     def _inventory(self, folder: str) -> list[str] | str:
         if self._inventories:
@@ -145,6 +160,7 @@ class Play:
             "ANSIBLE_RETRY_FILES_ENABLED": "0",
             "ANSIBLE_NOCOWS": "1",
             "PATH": f"{Path(program).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            **self._more,
         }
 
 
@@ -194,10 +210,17 @@ class _Listener:
     @staticmethod
     def _take(result: NodeResult, told: dict[str, Any], *, ok: bool) -> None:
         result.ok, result.changed, result.begun = ok, bool(told.get("changed")), bool(told.get("begun"))
-        result.why = "" if ok else plain(told.get("why") or told.get("msg") or "failed")
+        result.why = "" if ok else _why(told)
         result.results = [one for one in told.get("results") or [] if isinstance(one, dict)]
         shown = told.get("diff") or []
         result.differences = [str(one.get("prepared", "")) for one in shown if isinstance(one, dict)]
+
+
+def _why(told: dict[str, Any]) -> str:
+    """Return why a task failed; of a module without an answer, the last line that its shell or Python wrote."""
+    lines = str(told.get("module_stderr") or told.get("module_stdout") or "").strip().splitlines()
+    why = plain(told.get("why") or told.get("msg") or "failed")
+    return plain(f"{plain(lines[-1])[:200]} ({why})") if lines else why
 
 
 def _explain(found: dict[str, NodeResult], folder: Path) -> None:

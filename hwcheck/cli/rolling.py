@@ -31,6 +31,7 @@ _TARGET_OPTIONS = (
     "idle_ignore",
 )  # fmt: skip
 """Options of a run that a resumed one takes over."""
+_KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 
 
 def kept_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -69,8 +70,24 @@ def writer_of(arguments: argparse.Namespace, run: RunFolder | None, targets: lis
         return Direct(arguments.root or arguments.live_root, live=not arguments.root, run=run)
     words = [word for file in arguments.vault_password_file for word in ("--vault-password-file", file)]
     words += [word for id in arguments.vault_id for word in ("--vault-id", id)]
+    words += ["--user", arguments.user] if arguments.user else []
     hosts = {} if arguments.inventory else {target.name: _variables(target) for target in targets}
-    return Play(tuple(arguments.inventory), hosts, tuple(words), arguments.fanout)
+    passwords = {target.become.password for target in targets if target.become and target.become.password}
+    password = passwords.pop() if len(passwords) == 1 else None
+    return Play(
+        tuple(arguments.inventory), hosts, tuple(words), arguments.fanout, password, ansible_settings(arguments)
+    )
+
+
+def ansible_settings(arguments: argparse.Namespace) -> dict[str, str]:
+    """Say to Ansible what reading took from the command line; what the inventory says goes before it."""
+    words = ["-F", str(arguments.ssh_config)] if arguments.ssh_config else []
+    if arguments.known_hosts:
+        files = [f'"{path}"' for path in (*arguments.known_hosts, *_KNOWN_HOSTS)]
+        words += ["-o", f"UserKnownHostsFile={' '.join(files)}"]
+    words += [word for option in arguments.ssh_option if arguments.inventory for word in ("-o", option)]
+    settings = {"ANSIBLE_SSH_EXTRA_ARGS": shlex.join(words)} if words else {}
+    return {**settings, **({"ANSIBLE_PYTHON_INTERPRETER": arguments.node_python} if arguments.node_python else {})}
 
 
 def _are_here(arguments: argparse.Namespace, targets: list[Target]) -> bool:
