@@ -73,7 +73,8 @@ def make(
     findings = [finding for finding in run["findings"] if finding["node"] == node]
     waived = [finding for finding in findings if finding["waived"] is not None]
     until = _until(node, taken, issued.astimezone(dt.UTC), valid_days, waived)
-    chosen = [f for f in findings if f["check"] in settings.settings and (f["status"] == "pass" or f in waived)]
+    right = [f for f in findings if f["status"] == "pass" or f["waived"] is not None]
+    chosen = [f for f in right if f["check"] in settings.settings]
     mechanisms = {name for f in chosen for name in settings.settings[f["check"]]}
     mechanisms |= {change["mechanism"] for change in run.get("changes", ()) if change["node"] == node}
     certificate = {
@@ -95,6 +96,7 @@ def make(
         "settings": [_setting(finding, settings) for finding in chosen],
         "baselines": _baselines(run, node, findings, settings),
         "waivers": [_waiver(finding) for finding in waived],
+        "warnings": [_short(f) for f in findings if f["status"] == "warn" and f["waived"] is None],
         "coverage": _coverage(about, findings),
         "seen": _seen(about["about"]["sources"], settings, mechanisms),
     }  # fmt: skip
@@ -201,9 +203,13 @@ def _baselines(run: dict[str, Any], node: str, findings: list[dict[str, Any]], p
     return rows
 
 
+def _short(finding: dict[str, Any]) -> dict[str, Any]:
+    return {key: finding[key] for key in ("check", "subject", "message")}
+
+
 def _waiver(finding: dict[str, Any]) -> dict[str, Any]:
-    keys = ("check", "subject", "status", "message")
-    return {**{key: finding[key] for key in keys}, **{k: finding["waived"][k] for k in ("owner", "reason", "expires")}}
+    waived = {key: finding["waived"][key] for key in ("owner", "reason", "expires")}
+    return {**_short(finding), "status": finding["status"], **waived}
 
 
 def _coverage(node: dict[str, Any], findings: list[dict[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-GPUS, NICS, BASELINES, WAIVERS = 16, 16, 12, 5
+GPUS, NICS, BASELINES, WAIVERS, WARNINGS = 16, 16, 12, 5, 5
 """Rows at most."""
 _MARKS = {
     "iron": "tried on real machines",
@@ -37,7 +37,7 @@ table{border-collapse:collapse;width:100%}
 th{text-align:left;font-weight:600;color:var(--soft)}
 th,td{padding:.1mm 1.2mm .1mm 0;vertical-align:top;overflow-wrap:anywhere}
 .hash,td.id{font-family:ui-monospace,monospace;font-size:7pt}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:0 2.5mm;margin:0}
+dl{display:grid;align-content:start;grid-template-columns:max-content 1fr;gap:0 2.5mm;margin:0}
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}p{margin:.5mm 0}
 footer{margin-top:3mm;border-top:.3mm solid var(--line);padding-top:1mm;color:var(--soft);font-size:7pt}
 @media print{:root{--ink:#000;--soft:#444;--line:#999;--good:#0b6b3a;--bad:#a11212;--paper:#fff}
@@ -65,6 +65,7 @@ def certificate_html(certificate: dict[str, Any], fingerprint: str) -> str:
         _hardware(certificate["identity"]),
         _measured(certificate["baselines"]),
         _waived(certificate["waivers"]),
+        _warned(certificate["warnings"]),
         _rest(certificate),
         f'<footer>{_FOOT} <span class="hash">{escape(fingerprint)}</span> (ed25519).</footer>',
     )
@@ -164,6 +165,18 @@ def _waived(waivers: list[dict[str, Any]]) -> str:
     ]
     title = f"<h2>Accepted by the site, not right: {len(waivers)}</h2>"
     return title + _table(("finding", "status", "who and why", "until"), rows, WAIVERS, "waived findings")
+
+
+def _warned(warnings: list[dict[str, Any]]) -> str:
+    """List warnings, those of one check as one line."""
+    if not warnings:
+        return ""
+    folded: dict[str, list[dict[str, Any]]] = {}
+    for row in warnings:
+        folded.setdefault(row["check"], []).append(row)
+    rows = [[check, str(len(group)), _cut(group[0]["message"], 120)] for check, group in folded.items()]
+    title = f"<h2>Warnings: {len(warnings)}</h2>"
+    return title + _table(("check", "times", "the first of them"), rows, WARNINGS, "checks that warn")
 
 
 def _rest(certificate: dict[str, Any]) -> str:
