@@ -12,15 +12,17 @@ asked and not told                        unknown
 A value that a check only also looks at (``uses``, ``any_of``, ``when``, ``unless``) may be missing; but if it was asked
 for and not told, a pass would rest on what is not there, and becomes unknown.
 
-Pure: no I/O, no clock, no environment. History enters as ``previous``, an earlier snapshot of the same boot.
+Pure: no I/O, no clock, no environment. History enters as ``previous``, an earlier snapshot of the same boot, and as
+``references``, the bounds that the fleet and the node's earlier measurements give.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from hwcheck.baselines import Bound
 from hwcheck.checks import RELATIONS, Answer, Every, Given, Relation, Some
 from hwcheck.checks.coverage import COMPLETE, JUDGED
 from hwcheck.checks.expected import compile_entry
@@ -29,6 +31,7 @@ from hwcheck.findings import Finding, Remedy, Status, Urgency
 from hwcheck.parse.format import FORMATS
 from hwcheck.profiles import Profile
 
+References = Mapping[str, tuple[Bound, ...]]
 _NO_JUDGEMENT = ("evidence", "platform")
 _AS_ROOT = Remedy("hands", "Collect again with the privilege it needs: as root (sudo).")
 
@@ -54,21 +57,26 @@ class Judge:
         self._say_gaps = not families or "evidence" in families
         self._bounds = profile.bound_values
 
-    def findings(self, snapshot: Snapshot, previous: Snapshot | None = None) -> list[Finding]:
+    def findings(
+        self, snapshot: Snapshot, previous: Snapshot | None = None, references: References | None = None
+    ) -> list[Finding]:
         """
         Judge one node.
 
         Args:
             snapshot: its facts.
             previous: an earlier snapshot of the same node and boot, for rates and growth; None when there is none.
+            references: bounds of measurements, by the name of their subject.
         """
         findings: list[Finding] = list(_gap_findings(snapshot)) if self._say_gaps else []
         for check in self.checks:
-            findings.extend(self._ask(check, snapshot, previous))
+            findings.extend(self._ask(check, snapshot, previous, references or {}))
         nothing = _nothing_judged(findings)
         return [nothing, *findings] if nothing else findings
 
-    def _ask(self, check: Relation, snapshot: Snapshot, previous: Snapshot | None) -> list[Finding]:
+    def _ask(
+        self, check: Relation, snapshot: Snapshot, previous: Snapshot | None, references: References
+    ) -> list[Finding]:
         subjects = [NODE] if check.scope == "node" else snapshot.subjects(check.scope)
         if not subjects:
             return [self._nobody(check, snapshot)]
@@ -79,6 +87,7 @@ class Judge:
             if isinstance(given, Finding):
                 untold.append(given)
             else:
+                given.references = references.get(subject.id, ()) if subject.kind == "measurement" else ()
                 findings.extend(_answers(check, subject, given))
         if untold and not findings and all(f.status is Status.SKIP and f.message == untold[0].message for f in untold):
             # One line for "never asked" instead of one a GPU: the report stays readable and the run small.

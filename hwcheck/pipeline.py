@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from hwcheck.checks.coverage import REACHABLE
 from hwcheck.checks.measurements import measurements
 from hwcheck.describe import describe
-from hwcheck.engine import Judge
+from hwcheck.engine import Judge, References
 from hwcheck.evidence import Evidence
 from hwcheck.facts import NODE, Fact, Origin, Snapshot
 from hwcheck.findings import Finding, NodeVerdict, Remedy, Status, Urgency
@@ -45,21 +45,25 @@ class Pipeline:
         self._judges: dict[str, Judge] = {}
         self._fleet = fleet
 
-    def judge_all(self, evidence: Evidence) -> Iterator[NodeVerdict]:
+    def judge_all(self, evidence: Evidence, references: References | None = None) -> Iterator[NodeVerdict]:
         """Judge evidence that may hold more than one machine (posted outputs of two nodes in one paste)."""
         if evidence.unreachable:
             yield self.judge(evidence)
             return
         for snapshot in take_snapshots(evidence):
-            yield self.judge_snapshot(snapshot)
+            yield self.judge_snapshot(snapshot, references=references)
 
-    def judge(self, evidence: Evidence, previous: Snapshot | None = None) -> NodeVerdict:
-        """Judge one node's evidence."""
+    def judge(
+        self, evidence: Evidence, previous: Snapshot | None = None, references: References | None = None
+    ) -> NodeVerdict:
+        """Judge one node's evidence; see :meth:`hwcheck.engine.Judge.findings`."""
         if evidence.unreachable:
             return self._unreached(evidence)
-        return self.judge_snapshot(take_snapshot(evidence), previous)
+        return self.judge_snapshot(take_snapshot(evidence), previous, references)
 
-    def judge_snapshot(self, snapshot: Snapshot, previous: Snapshot | None = None) -> NodeVerdict:
+    def judge_snapshot(
+        self, snapshot: Snapshot, previous: Snapshot | None = None, references: References | None = None
+    ) -> NodeVerdict:
         """Judge one node's facts."""
         identity = identify(snapshot, self.profiles.platforms)
         record = {
@@ -71,7 +75,7 @@ class Pipeline:
         }
         snapshot.put(NODE, "platform.identity", Fact(record, Origin("evidence")))
         judge = self._judge(self._platform or identity.platform)
-        findings = judge.findings(snapshot, previous)
+        findings = judge.findings(snapshot, previous, references)
         apply_waivers(findings, snapshot.node, self._waivers)
         verdict = NodeVerdict(
             snapshot.node,

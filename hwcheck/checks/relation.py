@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from hwcheck.baselines import Bound
 from hwcheck.facts import NAMES, Facet, Fact, Origin, Subject
 from hwcheck.findings import Remedy, Status, Urgency
 
@@ -117,10 +118,14 @@ class Given:
     that the relation lists under ``uses``, or None when it is missing for whatever reason; when a source was asked for
     it and did not tell, the engine turns a pass of this check into unknown. ``given.previous("name")`` is the value
     that a fact listed under ``compares`` had at the last look in this boot, or None. ``given.bound("id")`` is a value
-    that the profile holds under ``bounds``, or None where the platform has none.
+    that the profile holds under ``bounds``, or None where the platform has none. ``given.references`` are the bounds
+    that the fleet and the node's history give a measurement.
     """
 
-    __slots__ = ("_bounds", "_maybe", "_values", "doubts", "facts", "next_boot_only", "platform", "previous", "subject")
+    __slots__ = (
+        "_bounds", "_maybe", "_values", "doubts", "facts", "next_boot_only", "platform", "previous", "references",
+        "subject",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -142,6 +147,7 @@ class Given:
         self.previous = previous
         self.doubts = doubts
         self.next_boot_only = False
+        self.references: tuple[Bound, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of a needed fact."""

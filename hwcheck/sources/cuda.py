@@ -50,28 +50,20 @@ def sanity(context):  # noqa: ARG001 - all asks take it
     Raises:
         Absent: there is no CUDA driver library.
     """
-    import ctypes
-
-    os.environ["CUDA_CACHE_DISABLE"] = "1"  # else the compiled kernel stays in the home directory
-    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-    try:
-        cuda = _Cuda(ctypes, ctypes.CDLL(LIBRARY))
-    except OSError as error:
-        raise Absent("%s: %s" % (LIBRARY, error)) from None
+    cuda = load()
     yield b"CUDA sanity of hwcheck\n"
     try:
         cuda("cuInit", 0)
-        number = ctypes.c_int()
-        cuda("cuDeviceGetCount", ctypes.byref(number))
+        number = cuda.c.c_int()
+        cuda("cuDeviceGetCount", cuda.c.byref(number))
     except CudaError as error:
         yield ("init: %s\n" % error).encode()
         return
     yield ("init: ok\ndevices: %d\n" % number.value).encode()
     for index in range(number.value):
-        device, address = ctypes.c_int(), ctypes.create_string_buffer(32)
+        device, address = cuda.c.c_int(), cuda.c.create_string_buffer(32)
         try:
-            cuda("cuDeviceGet", ctypes.byref(device), index)
+            cuda("cuDeviceGet", cuda.c.byref(device), index)
             cuda("cuDeviceGetPCIBusId", address, 32, device)
         except CudaError as error:
             yield ("device %d -: %s\n" % (index, error)).encode()
@@ -81,7 +73,25 @@ def sanity(context):  # noqa: ARG001 - all asks take it
         yield ("device %d %s: %s\n" % (index, where, _try(cuda, device))).encode()
 
 
-class _Cuda:
+def load():
+    """
+    Load the library, for a process that sees every GPU and leaves no compiled kernel behind.
+
+    Raises:
+        Absent: there is no CUDA driver library.
+    """
+    import ctypes
+
+    os.environ["CUDA_CACHE_DISABLE"] = "1"  # else the compiled kernel stays in the home directory
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+    try:
+        return Cuda(ctypes, ctypes.CDLL(LIBRARY))
+    except OSError as error:
+        raise Absent("%s: %s" % (LIBRARY, error)) from None
+
+
+class Cuda:
     """The library; a call of it is a call of the function, checked."""
 
     def __init__(self, ctypes, library):

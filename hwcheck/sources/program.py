@@ -5,15 +5,17 @@ Sent as text and run by ``python3 -I -S -``; the request stands at the end of th
 """
 
 import os
+import select
 import signal
 import sys
 import time
 
 from hwcheck.sources import capture, frames, read
 from hwcheck.sources.catalogue import SOURCES
-from hwcheck.sources.source import QUICK, Absent, Context, Denied
+from hwcheck.sources.source import LOAD, QUICK, Absent, Context, Denied
 
 VERSION = "1"
+_SETTLE = 0.5  # seconds between two sources that load the node
 
 
 def main(tier=QUICK, off=(), root="", live=True, deadline=60.0, only=(), out=1):
@@ -21,7 +23,7 @@ def main(tier=QUICK, off=(), root="", live=True, deadline=60.0, only=(), out=1):
     Ask all sources of the tier and send the stream.
 
     Args:
-        tier: ``quick``, or ``deep`` for all.
+        tier: ``quick``, ``deep`` for those and the slower ones, or ``load`` for what measures, alone.
         off: ids of sources that are switched off; said in the stream, so that nobody takes them for never known.
         root: prefix of all paths.
         live: False for an image: nothing is spawned.
@@ -37,12 +39,46 @@ def main(tier=QUICK, off=(), root="", live=True, deadline=60.0, only=(), out=1):
     # a login over SSH that is not root's often has no sbin on its PATH, and the tools are there
     os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
     frames.send(out, frames.HELLO, "ok", _hello(context))
-    of_tier = [source for source in SOURCES if tier != QUICK or source.tier == QUICK]
-    chosen = [source for source in of_tier if source.id not in context.off and (not only or source.id in only)]
-    capture.run(chosen, context, out, deadline)
+    chosen = [source for source in _of_tier(tier) if source.id not in context.off and (not only or source.id in only)]
+    if tier == LOAD:
+        _one_by_one(chosen, context, out, started + deadline)
+    else:
+        capture.run(chosen, context, out, deadline)
     usage = os.times()
     spent = "cpu=%.3f\nchildren_cpu=%.3f\n" % (usage.user + usage.system, usage.children_user + usage.children_system)
     frames.send(out, frames.END, "ok", spent.encode(), time.monotonic() - started)
+
+
+def _of_tier(tier):
+    if tier == LOAD:
+        from hwcheck.sources import load_catalogue  # not sent with any other tier
+
+        return load_catalogue.SOURCES
+    return [source for source in SOURCES if tier != QUICK or source.tier == QUICK]
+
+
+def _one_by_one(sources, context, out, last):
+    """
+    Ask sources that load the node, none beside another, with a pause for clocks and heat.
+
+    Raises:
+        BrokenPipeError: nobody reads any more.
+    """
+    for number, source in enumerate(sources):
+        if number and context.live:
+            _pause(out)
+        left = last - time.monotonic()
+        if left > 0:
+            capture.run([source], context, out, left)
+        else:
+            frames.send(out, source.kind, "timeout", detail="the time was over before it began", command=source.id)
+
+
+def _pause(out):
+    poll = select.poll()
+    poll.register(out, 0)
+    if poll.poll(_SETTLE * 1000):
+        raise BrokenPipeError
 
 
 def _hello(context):

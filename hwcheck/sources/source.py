@@ -12,7 +12,7 @@ A child that does not answer is killed with its group. One that cannot be killed
 holds its pipe) is left behind and said; nobody waits for it.
 """
 
-QUICK, DEEP = "quick", "deep"
+QUICK, DEEP, LOAD = "quick", "deep", "load"
 
 
 class Source:
@@ -20,7 +20,7 @@ class Source:
     Attributes:
         id: what is asked; also the key to switch it off (``--off``).
         kind: format of the answer, a key of hwcheck.parse.FORMATS.
-        tier: ``quick`` or ``deep``.
+        tier: ``quick``, ``deep`` or ``load`` (it measures, and loads the node while it does).
         ask: function(context) → bytes for files and calls; None for a command.
         argv: command line; None for files and calls.
         child: run ``ask`` in a forked child.

@@ -26,7 +26,7 @@ class Request:
     What to read on a node.
 
     Attributes:
-        tier: ``quick`` or ``deep``.
+        tier: ``quick``, ``deep`` (those and the slower ones), or ``load``: what measures, alone, one after the other.
         off: ids of sources that are switched off.
         only: ids to ask; empty for all.
         root: prefix of all paths on the node; "" for its own.
@@ -51,7 +51,7 @@ class Request:
             f"main(tier={self.tier!r}, off={self.off!r}, only={self.only!r}, root={self.root!r}, live={self.live!r}, "
             f"deadline={self.deadline!r})"
         )
-        return _LOADER.replace(b"@BLOB@", _blob()) + call.encode() + b"\n"
+        return _LOADER.replace(b"@BLOB@", _blob(load=self.tier == "load")) + call.encode() + b"\n"
 
     def owed(self, came: Iterable[str]) -> Counter[str]:
         """
@@ -66,11 +66,11 @@ class Request:
         return left - Counter(paid.get(kind, kind) for kind in came)
 
     def _asked(self) -> list[Any]:
-        from hwcheck.sources.catalogue import SOURCES  # noqa: PLC0415 - only a broken stream asks
+        from hwcheck.sources import catalogue, load_catalogue  # noqa: PLC0415 - only a broken stream asks
 
         return [
             source
-            for source in SOURCES
+            for source in (load_catalogue.SOURCES if self.tier == "load" else catalogue.SOURCES)
             if (self.tier != "quick" or source.tier == "quick")
             and source.id not in self.off
             and (not self.only or source.id in self.only)
@@ -96,9 +96,15 @@ from hwcheck.sources.program import main
 
 
 @functools.cache
-def _blob() -> bytes:
-    """Return the modules as one literal; made once for each state of their files, since taking them apart is slow."""
-    files = {path.stem: path for path in Path(sources.__path__[0]).glob("*.py") if path.stem != "__init__"}
+def _blob(*, load: bool) -> bytes:
+    """
+    Return the modules as one literal; made once for each state of their files, since taking them apart is slow.
+
+    Args:
+        load: with those that measure; every other node would compile them for nothing.
+    """
+    every = {path.stem: path for path in Path(sources.__path__[0]).glob("*.py") if path.stem != "__init__"}
+    files = {name: path for name, path in every.items() if load or not name.startswith("load_")}
     key = hashlib.sha256(f"{__version__} {sys.version_info[:2]}".encode())
     for path in (*sorted(files.values()), Path(__file__)):
         about = path.stat()
