@@ -219,7 +219,9 @@ class KillBench:
     def _await(self, name: str) -> None:
         """Wait until a node answers: one that boots has the kernel's own values for a moment."""
         until = time.monotonic() + 60
-        while "up" not in login(self.lab, name, "echo up") and time.monotonic() < until:
+        while time.monotonic() < until:
+            if name in self.lab.running() and "up" in login(self.lab, name, "echo up"):
+                return
             time.sleep(0.5)
 
     def lease(self, name: str) -> str:
