@@ -57,26 +57,36 @@ class Bench:
         self._fleet = Fleet()
         self.posted = self._pipeline({}, "", "")
 
-    def pipeline(self, target: Target) -> Pipeline:
+    def pipeline(self, target: Target, *, final: bool = True) -> Pipeline:
         """
         Return what judges a node: with its own layer and profile, where its inventory variables have them.
+
+        Args:
+            target: the node.
+            final: what it says of a node counts in the comparison of the fleet, so it is asked once for each.
 
         Raises:
             ProfileError: the layer does not load, or there is no such profile.
         """
-        return self._pipeline(target.site, target.profile, f"hwcheck_site of {target.name}")
+        return self._pipeline(target.site, target.profile, f"hwcheck_site of {target.name}", final=final)
 
-    def _pipeline(self, site: dict[str, Any], platform: str, where: str) -> Pipeline:
-        key = json.dumps([site, platform], sort_keys=True)
+    def _pipeline(self, site: dict[str, Any], platform: str, where: str, *, final: bool = True) -> Pipeline:
+        key = json.dumps([site, platform, final], sort_keys=True)
         if key not in self._pipelines:  # hosts of a group share theirs
             profiles = self._profiles.over(site, where) if site else self._profiles
             if platform:
                 profiles.profile(platform)
             chosen = self._platform or platform
-            self._pipelines[key] = Pipeline(profiles, chosen, self._only, self._waivers, self._fleet)
+            fleet = self._fleet if final else None
+            self._pipelines[key] = Pipeline(profiles, chosen, self._only, self._waivers, fleet)
         return self._pipelines[key]
 
-    def _then_fleet(self, verdicts: Iterable[NodeVerdict]) -> Iterator[NodeVerdict]:
+    @property
+    def profile(self) -> dict[str, str]:
+        """Which profile judges, and the hash of all layers."""
+        return {"name": self._platform or "auto", "hash": self._profiles.hash}
+
+    def then_fleet(self, verdicts: Iterable[NodeVerdict]) -> Iterator[NodeVerdict]:
         """Pass the nodes on, then say what only a look at all of them can tell."""
         yield from verdicts
         fleet = self._fleet.verdict()
@@ -86,10 +96,9 @@ class Bench:
     def report(self, verdicts: Iterable[NodeVerdict]) -> int:
         """Print verdicts and return the exit code."""
         tally = Tally(strict=self.strict)
-        profile = {"name": self._platform or "auto", "hash": self._profiles.hash}
         started = self.started.isoformat(timespec="seconds")
         with printing():
-            report(tally.count(self._then_fleet(verdicts)), self.form, profile, started, strict=self.strict)
+            report(tally.count(self.then_fleet(verdicts)), self.form, self.profile, started, strict=self.strict)
             sys.stdout.flush()  # a reader that is gone shows here, not in a traceback of the interpreter's end
         return tally.exit_code
 

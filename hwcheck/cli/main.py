@@ -14,6 +14,7 @@ import sys
 
 from hwcheck import __version__
 from hwcheck.cli import apply as apply_verbs
+from hwcheck.cli import baseline as baseline_verb
 from hwcheck.cli import certify as certify_verb
 from hwcheck.cli import check as check_verb
 from hwcheck.cli import collect as collect_verb
@@ -21,6 +22,7 @@ from hwcheck.cli import explain as explain_verb
 from hwcheck.cli import gate as gate_verb
 from hwcheck.cli import lab as lab_verb
 from hwcheck.cli import plan as plan_verb
+from hwcheck.cli import report as report_verb
 from hwcheck.cli import verify as verify_verb
 from hwcheck.errors import HwcheckError
 
@@ -71,9 +73,11 @@ def build_parser() -> argparse.ArgumentParser:
     collect_verb.add_parser(verbs)
     plan_verb.add_parser(verbs)
     apply_verbs.add_parsers(verbs)
+    baseline_verb.add_parser(verbs)
     certify_verb.add_parser(verbs)
     verify_verb.add_parser(verbs)
     gate_verb.add_parser(verbs)
+    report_verb.add_parser(verbs)
     explain_verb.add_parser(verbs)
     lab_verb.add_parser(verbs)
     return parser

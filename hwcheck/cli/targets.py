@@ -104,13 +104,14 @@ class Collection:
 
     Args:
         arguments: of :func:`add_target_options`.
+        only: sources to ask; () for all of the tier.
 
     Raises:
         UsageError: they do not fit together, or name what is not there.
     """
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self.request = _request(arguments)
+    def __init__(self, arguments: argparse.Namespace, only: tuple[str, ...] = ()) -> None:
+        self.request = _request(arguments, only)
         self.targets = _targets(arguments)
         self.is_local = all(target.connection == LOCAL for target in self.targets)
         self._transport = None if self.is_local else _ssh(arguments)
@@ -162,7 +163,7 @@ def _end(number: int, _frame: object) -> None:
     raise SystemExit(128 + number)
 
 
-def _request(arguments: argparse.Namespace) -> Request:
+def _request(arguments: argparse.Namespace, only: tuple[str, ...]) -> Request:
     off = tuple(name for names in arguments.off for name in names.split(",") if name)
     if off:
         from hwcheck.sources.catalogue import SOURCES  # noqa: PLC0415 - loaded only where it is used
@@ -180,6 +181,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     return Request(
         tier=arguments.tier,
         off=off,
+        only=only,
         root=str(Path(root).resolve()) if root else "",
         live=not arguments.root,
         deadline=limit - min(5.0, limit / 4),  # the node ends first, and says what it could not read

@@ -1,0 +1,64 @@
+"""What ``hwcheck baseline run`` does: read → consent → load → judge → keep."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from hwcheck.cli.judging import Bench, Tally, report
+from hwcheck.cli.measuring import Measured, Measuring, read_nodes
+from hwcheck.cli.recording import keep_run, new_name, record_of
+from hwcheck.cli.referring import Referring, load_pinned, open_store
+from hwcheck.cli.targets import fold
+from hwcheck.cli.trouble import printing
+from hwcheck.errors import UsageError
+
+NOT_MEASURED = 3
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out the verb; 1 a figure or a check fails, 3 something could not be told or a node was not measured."""
+    if arguments.root:
+        raise UsageError("an image measures nothing: name nodes (-i, -w), --live-root, or none for this machine")
+    bench = Bench(arguments)
+    store = open_store(arguments.store)
+    referring = Referring(load_pinned(arguments.references), store, arguments.profile)
+    demand_consent(arguments)
+    measured = Measuring(arguments, bench, referring.of).measure(read_nodes(arguments, "quick"))
+    verdicts = [one.verdict for one in measured]
+    tally = Tally(strict=bench.strict)
+    with printing():
+        started = bench.started.isoformat(timespec="seconds")
+        report(tally.count(bench.then_fleet(verdicts)), bench.form, bench.profile, started, strict=bench.strict)
+        sys.stdout.flush()
+    left_out = tell_left_out(measured)
+    record = record_of("baseline", new_name(bench.started), verdicts, bench.profile, bench.started)
+    kept = keep_run(record, store, arguments.output)
+    return tally.exit_code or (NOT_MEASURED if left_out or not kept else 0)
+
+
+def demand_consent(arguments: argparse.Namespace) -> None:
+    """
+    Make sure that the load is wanted.
+
+    Raises:
+        UsageError: it is not, or nobody can be asked.
+    """
+    if arguments.yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("the nodes would be put under load; --yes says that this is wanted")
+    print("Put the nodes that are idle under load? Type yes: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() != "yes":
+        raise UsageError("nothing was measured")
+
+
+def tell_left_out(measured: list[Measured]) -> list[str]:
+    """Say which nodes were not measured, and why; returns their names."""
+    reasons: dict[str, list[str]] = {}
+    for one in measured:
+        if one.left_out:
+            reasons.setdefault(one.left_out, []).append(one.name)
+    for why, names in reasons.items():
+        print(f"hwcheck: not measured: {fold(names) or 'this machine'}: {why}", file=sys.stderr)
+    return [one.name for one in measured if one.left_out]
