@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hwcheck.lab.nvml.build import BuildError, build
+from hwcheck.lab.compiler import BuildError
+from hwcheck.lab.nvml.build import build
 from tests.transports.sshd import MISSING, SSHD, Server, start_sshd
 
 ROOT = Path(__file__).resolve().parent.parent

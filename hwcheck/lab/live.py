@@ -22,7 +22,7 @@ from hwcheck.lab.actor.place import Node as Place
 from hwcheck.lab.actor.unit_file import on_disk
 from hwcheck.lab.devices import Nic
 from hwcheck.lab.machine import Machine
-from hwcheck.lab.platforms import build
+from hwcheck.lab.platforms import build, figures
 from hwcheck.lab.render import File, Planter
 from hwcheck.lab.tree_kernel import PARAMETERS
 
@@ -90,6 +90,7 @@ def files(machine: Machine) -> Files:
         ),
         "modules": _rows(**dict.fromkeys(_LOADABLE, "file"), **dict.fromkeys(_BUILT_IN, "builtin")),
         "parameters": _rows(nvidia=" ".join(f"NVreg_{row.partition(':')[0]}" for row in PARAMETERS.splitlines())),
+        "load": _rows(**load_of(machine)),
         "smi.xml": smi.query_xml(machine), "qos": _rows(**_qos(machine)),
         **{f"dcb/{nic.netdev}": f"dscp={_dscp(nic)}\n" for nic in machine.nics},
         "chrony": _rows(
@@ -107,6 +108,12 @@ def files(machine: Machine) -> Files:
             ActiveState=service.active, SubState=service.sub, MainPID=service.pid, NRestarts=service.restarts,
             ExecMainStatus=0, Result=service.result,
         )  # fmt: skip
+    return found
+
+
+def load_of(machine: Machine) -> dict[str, float]:
+    """Return what the platform reaches under load; the keys are those of ``load`` in its figures."""
+    found: dict[str, float] = figures(machine.platform)["load"]
     return found
 
 

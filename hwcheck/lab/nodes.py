@@ -2,7 +2,7 @@
 Lab nodes on disk: made, broken, mended, rebooted, taken away. Nothing outside their folder is touched.
 
 A node is a folder: ``root/`` (its files), ``bin/`` (its tools), ``actor/`` and ``live/`` (what stands behind them),
-``lib/`` (its libnvidia-ml, where there is a compiler), ``nvml/`` (state of that library) and ``state.json``. Whoever
+``lib/`` (its libnvidia-ml and libcuda, where there is a compiler), ``nvml/`` (their state) and ``state.json``. Whoever
 serves nodes in another form (own mounts, own sshd) starts from the same folders: :func:`load` gives the node,
 :meth:`Node.machine` its model, :func:`hwcheck.lab.tree.render` its files.
 """
@@ -65,10 +65,8 @@ class Node:
         return self.folder / "root"
 
     def environment(self) -> dict[str, str]:
-        """Return PATH and library path with which the node's tools and NVML are found."""
-        library = self.folder / "lib"
-        found = {"PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
-        return found | ({"LD_LIBRARY_PATH": str(library)} if library.is_dir() else {})
+        """Return PATH, library path and preloads with which the node's tools, NVML, CUDA and CPUs are found."""
+        return tools.environment(self.folder)
 
     def machine(self) -> Machine:
         """Return its model, with its faults."""

@@ -73,6 +73,8 @@ def _cpu(machine: Machine, files: Planter) -> None:
     for number, (name, latency) in enumerate(_IDLE[idle]):
         for leaf, value in (("name", name), ("latency", latency), ("disable", 0)):
             files.put(f"{_CPU}/cpu0/cpuidle/state{number}/{leaf}", value)
+    files.link(f"{_CPU}/cpu0/cpufreq", "../cpufreq/policy0")
+    _time_spent(machine, files)
     for cpu in range(processor.count):
         _policy(machine, cpu, files)
         socket = cpu % (processor.sockets * processor.cores) // processor.cores
@@ -85,6 +87,18 @@ def _cpu(machine: Machine, files: Planter) -> None:
         files.put(f"{here}/package_cpus_list", processor.cpus_of(socket))
         files.put(f"{here}/core_siblings_list", processor.cpus_of(socket))
         files.put(f"{here}/thread_siblings_list", ",".join(map(str, siblings)))
+
+
+def _time_spent(machine: Machine, files: Planter) -> None:
+    """Plant what the CPUs did since boot: nearly nothing; and the load of the last minutes, by who runs now."""
+    processor = machine.processor
+    one = f"{machine.uptime // 5} 0 {machine.uptime // 10} {machine.uptime * 99} 40 0 12 0 0 0"
+    rows = [f"cpu{cpu} {one}" for cpu in range(processor.count) if cpu not in processor.offline]
+    total = " ".join(str(int(word) * len(rows)) for word in one.split())
+    running = sum(process.state == "R" for process in machine.processes)
+    tail = f"intr 0\nctxt 91234567\nbtime 1780000000\nprocesses 90210\nprocs_running {running + 1}\nprocs_blocked 0"
+    files.put("/proc/stat", "\n".join([f"cpu  {total}", *rows, tail]))
+    files.put("/proc/loadavg", f"{running:.2f} {running:.2f} {running:.2f} {running + 1}/1893 90210")
 
 
 def _without(count: int, missing: tuple[int, ...]) -> str:

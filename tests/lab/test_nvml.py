@@ -15,14 +15,16 @@ from typing import Any
 
 import pytest
 
+from hwcheck.lab.compiler import BuildError
 from hwcheck.lab.nvml import build as builder
 from hwcheck.lab.nvml.attributes import GPU_ATTRIBUTES, NODE_ATTRIBUTES, write_state
-from hwcheck.lab.nvml.build import BuildError, build
+from hwcheck.lab.nvml.build import build
 from hwcheck.sources import nvml_calls
 from tests.lab.nvml_state import state_of
 from tests.machines import hgx_h200
 
 FAKE = (resources.files(builder.__package__) / "fake.c").read_text(encoding="utf-8")
+CUDA = (resources.files("hwcheck.lab.cuda") / "link.c").read_text(encoding="utf-8")
 STRUCTS = {
     "PciInfo": "nvmlPciInfo_t", "Memory_v2": "nvmlMemory_v2_t", "BAR1Memory": "nvmlBAR1Memory_t",
     "Utilization": "nvmlUtilization_t", "EccSramErrorStatus_v1": "nvmlEccSramErrorStatus_v1_t",
@@ -175,6 +177,7 @@ class TestAgainstTheHeader:
 def test_files_of_the_state_stand_in_the_table() -> None:
     """Every attribute that the library reads is described, and every one described is read."""
     texts = set(re.findall(r'"([a-z][a-z0-9_]+)"', FAKE)) - {"faults", "aggregate", "volatile", "default"}
+    texts = texts - {"contexts"} | set(re.findall(r'"nvml/gpu%d/(\w+)"', CUDA))
     ecc = {f"ecc_{age}_{name}" for age in ("volatile", "aggregate") for name in
            ("sram_corrected", "sram_parity", "sram_secded", "dram_corrected", "dram_uncorrected")}  # fmt: skip
     parts = {name.split("_", 2)[2] for name in ecc}

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hwcheck.lab.actor.main import TOOLS
 from hwcheck.lab.actor.place import HAND, NODE
+from hwcheck.lab.cuda.build import PLACEMENT
 from hwcheck.lab.host.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, bind, mount
 
 WORK = "work"
@@ -36,6 +37,7 @@ _FROM_MACHINE = (
     "shells", "host.conf", "gai.conf",
 )  # fmt: skip
 """Files of /etc that programs need to run, and that say nothing about the node."""
+_LIBRARIES = ("libnvidia-ml.so.1", "libcuda.so.1")
 
 
 def furnish(folder: Path, name: str) -> None:
@@ -57,6 +59,8 @@ def furnish(folder: Path, name: str) -> None:
         "group": "root:x:0:\nnogroup:x:65534:\n",
         "shadow": "root:*:20000:0:99999:7:::\n",
     }
+    if (folder / "lib" / PLACEMENT).exists():
+        texts["ld.so.preload"] = f"{NODE}/lib/{PLACEMENT}\n"
     for entry, text in texts.items():
         if not (etc / entry).exists():
             (etc / entry).write_text(text, encoding="utf-8")
@@ -155,7 +159,7 @@ class RootBuilder:
         Lay over the machine's /usr what hides its settings, and the way to the node's tools.
 
         Returns:
-            Path on the node → what is shown there beside: the lab's NVML, and folders that the tree has elsewhere.
+            Path on the node → what is shown there beside: the lab's libraries, and folders that the tree has elsewhere.
         """
         shown: dict[str, Path] = {}
         for path in _OF_TREE:
@@ -173,17 +177,21 @@ class RootBuilder:
                     (usr / folder).mkdir(exist_ok=True)
                     (usr / folder / tool).write_text(f'#!/bin/sh\nexec {NODE}/bin/{tool} "$@"\n', encoding="ascii")
                     (usr / folder / tool).chmod(0o755)
-        library = self._folder / "lib/libnvidia-ml.so.1"
-        if library.exists():
-            machine = Path("usr/lib", f"{os.uname().machine}-linux-gnu")
-            place = machine if (Path("/") / machine).is_dir() else Path("usr/lib64")
-            name = self._tree / place / library.name
-            target = os.readlink(name) if name.is_symlink() else library.name  # noqa: PTH115 - text, not a Path
-            file = place / target.rpartition("/")[2]
-            (usr.parent / file).parent.mkdir(parents=True, exist_ok=True)
-            (usr.parent / file).touch()
-            shown[str(file)] = library
+        for soname in _LIBRARIES:
+            if (self._folder / "lib" / soname).exists():
+                file = self._place_of(soname)
+                (usr.parent / file).parent.mkdir(parents=True, exist_ok=True)
+                (usr.parent / file).touch()
+                shown[str(file)] = self._folder / "lib" / soname
         return shown
+
+    def _place_of(self, soname: str) -> Path:
+        """Return where the loader finds a library of the driver: the file that the node's own link leads to."""
+        machine = Path("usr/lib", f"{os.uname().machine}-linux-gnu")
+        place = machine if (Path("/") / machine).is_dir() else Path("usr/lib64")
+        name = self._tree / place / soname
+        target = os.readlink(name) if name.is_symlink() else soname  # noqa: PTH115 - text, not a Path
+        return place / target.rpartition("/")[2]
 
     def _disk(self) -> None:
         """Show the node's disk, writable."""

@@ -7,10 +7,14 @@ holds an error, ``!NVML_ERROR_UNKNOWN`` or ``!999``.
 
 Faults are files too: ``lost``, ``needs_reset``, ``hang``, ``hang_hard`` in a GPU's folder (the two latter also in the
 state folder, for ``nvmlInit``), and ``faults/<function>`` in either, with the error, ``hang`` or ``hang_hard`` as text.
+
+``contexts/`` in a GPU's folder has a file for each process with a context of the lab's CUDA library, locked by it: as
+long as there is one, clocks, power and utilisation are those of a load, and the process is listed.
 """
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -154,7 +158,8 @@ fabric_clique           |        | 0 | clique
 fabric_cluster          |        | 00000000-0000-0000-0000-000000000000 | cluster UUID
 fabric_health           | hex    | 0x0 | health mask
 fabric_summary          | enum   | 0 | 0 not supported, 1 healthy, 2 unhealthy, 3 limited capacity
-processes               |        | 4711 4712 | pids of compute processes
+processes               |        | 4711 4712 | pids of compute processes, beside those that the lab's CUDA library adds
+retrains                |        | 8 5 | lanes and generation that the PCIe link has left when a context is opened
 lost                    |        | 1 | every call answers GPU_IS_LOST
 needs_reset             |        | 1 | every call but those of identity answers RESET_REQUIRED
 hang                    |        | 1 | every call never returns
@@ -184,9 +189,7 @@ def write_state(folder: Path, machine: dict[str, Any]) -> None:
         _write(gpu, attributes, GPU_ATTRIBUTES)
     for old in folder.glob("gpu[0-9]*"):
         if int(old.name[3:]) >= len(gpus):
-            for file in old.iterdir():
-                file.unlink()
-            old.rmdir()
+            shutil.rmtree(old)
 
 
 def change_state(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> None:

@@ -13,9 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "load.h"
 #include "structs.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -227,6 +229,36 @@ static Ret guard(const Gpu *gpu, const char *function, int identity)
 #define TRY(what) do { Ret tried = (what); if (tried) return tried; } while (0)
 #define VERSIONED(info, number) do { if ((info)->version != (sizeof *(info) | (number) << 24)) return ARGUMENT_VERSION_MISMATCH; } while (0)
 
+/* ---- contexts: who has one open holds a lock on a file that is named as the process --------------------------------- */
+
+/* Gives the processes with a context; a file that nobody has locked is of one that was killed. Returns how many. */
+static int contexts_of(const Gpu *gpu, unsigned long long *pids, int most)
+{
+    char path[TEXT];
+    struct dirent *entry;
+    DIR *folder;
+    int count = 0;
+    path_of(path, sizeof path, gpu, "contexts");
+    folder = opendir(path);
+    while (folder && count < most && (entry = readdir(folder))) {
+        int fd = entry->d_name[0] == '.' ? -1 : openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        if (flock(fd, LOCK_EX | LOCK_NB))
+            pids[count++] = strtoull(entry->d_name, NULL, 10);
+        close(fd);
+    }
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+static int is_busy(const Gpu *gpu)
+{
+    unsigned long long pid;
+    return contexts_of(gpu, &pid, 1);
+}
+
 /* ---- the library and the node ------------------------------------------------------------------------------------ */
 
 EXPORT Ret nvmlInit_v2(void)
@@ -356,7 +388,6 @@ NUMBER(nvmlDeviceGetPerformanceState, "performance_state")
 NUMBER(nvmlDeviceGetMemoryBusWidth, "memory_bus_width")
 NUMBER(nvmlDeviceGetPowerManagementLimit, "power_limit")
 NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, "power_default")
-NUMBER(nvmlDeviceGetPowerUsage, "power_draw")
 NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, "pcie_gen")
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, "pcie_gen_max")
 NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, "pcie_gen_device_max")
@@ -376,8 +407,6 @@ EXPORT Ret nvmlDeviceGetEnforcedPowerLimit(Gpu *gpu, unsigned *out)
     return get_number(gpu, is_there(gpu, "power_enforced") ? "power_enforced" : "power_limit", out);
 }
 
-EXPORT Ret nvmlDeviceGetCurrentClocksEventReasons(Gpu *gpu, unsigned long long *out) { GUARD(gpu); return get_long(gpu, "event_reasons", out); }
-EXPORT Ret nvmlDeviceGetCurrentClocksThrottleReasons(Gpu *gpu, unsigned long long *out) { return nvmlDeviceGetCurrentClocksEventReasons(gpu, out); }
 
 EXPORT Ret nvmlDeviceGetTemperature(Gpu *gpu, unsigned sensor, unsigned *out)
 {
@@ -440,7 +469,10 @@ EXPORT Ret nvmlDeviceGetUtilizationRates(Gpu *gpu, Utilization *info)
 {
     GUARD(gpu);
     info->memory = 0;
-    return get_number(gpu, "utilization", &info->gpu);
+    TRY(get_number(gpu, "utilization", &info->gpu));
+    if (is_busy(gpu))
+        info->gpu = info->memory = 100;
+    return OK;
 }
 
 EXPORT Ret nvmlDeviceGetSramEccErrorStatus(Gpu *gpu, EccSramErrorStatus_v1 *info)
@@ -604,13 +636,37 @@ EXPORT Ret nvmlDeviceGetMemoryErrorCounter(Gpu *gpu, unsigned bad, unsigned coun
     return location == 2 || location == 7 ? ecc_sum(gpu, bad, counter, location == 2, location == 7, out) : NOT_SUPPORTED;
 }
 
-/* ---- clocks: a lock bounds what the GPU runs at -------------------------------------------------------------------- */
+/* ---- clocks: a lock bounds what the GPU runs at, and a load lets it run -------------------------------------------------- */
+
+static void read_load(const Gpu *gpu, Load *load)
+{
+    unsigned long long lock[2];
+    unsigned most = 0, limit = 0, normal = 0;
+    int count;
+    char text[TEXT];
+    memset(load, 0, sizeof *load);
+    get_number(gpu, "clock_max_sm", &most);
+    if (get_number(gpu, "power_enforced", &limit))
+        get_number(gpu, "power_limit", &limit);
+    get_number(gpu, "power_default", &normal);
+    load->most = most, load->enforced = limit, load->normal = normal;
+    if (get_numbers(gpu, "locked_sm_clocks", lock, 2, &count) == OK && count == 2)
+        load->lock[0] = (double)lock[0], load->lock[1] = (double)lock[1];
+    if (get_text(gpu, "event_reasons", text) == OK)
+        load->reasons = (unsigned)strtoul(text, NULL, 0);
+}
 
 static Ret clock_now(const Gpu *gpu, int memory, unsigned *out)
 {
     unsigned long long lock[2];
-    int count;
-    TRY(get_number(gpu, memory ? "clock_memory" : "clock_sm", out));
+    int count, busy = is_busy(gpu);
+    Load load;
+    if (busy && !memory) {
+        read_load(gpu, &load);
+        *out = (unsigned)load_clock(&load);
+        return OK;
+    }
+    TRY(get_number(gpu, memory ? busy ? "clock_max_memory" : "clock_memory" : "clock_sm", out));
     if (get_numbers(gpu, memory ? "locked_memory_clocks" : "locked_sm_clocks", lock, 2, &count) == OK && count == 2) {
         if (*out < lock[0])
             *out = (unsigned)lock[0];
@@ -619,6 +675,33 @@ static Ret clock_now(const Gpu *gpu, int memory, unsigned *out)
     }
     return OK;
 }
+
+EXPORT Ret nvmlDeviceGetCurrentClocksEventReasons(Gpu *gpu, unsigned long long *out)
+{
+    Load load;
+    GUARD(gpu);
+    TRY(get_long(gpu, "event_reasons", out));
+    if (is_busy(gpu)) {
+        read_load(gpu, &load);
+        *out = load_reasons(&load);
+    }
+    return OK;
+}
+
+EXPORT Ret nvmlDeviceGetCurrentClocksThrottleReasons(Gpu *gpu, unsigned long long *out) { return nvmlDeviceGetCurrentClocksEventReasons(gpu, out); }
+
+static Ret power_now(const Gpu *gpu, unsigned *out)
+{
+    Load load;
+    TRY(get_number(gpu, "power_draw", out));
+    if (is_busy(gpu)) {
+        read_load(gpu, &load);
+        *out = (unsigned)(load_is_capped(&load) ? load.enforced : load_power(&load));
+    }
+    return OK;
+}
+
+EXPORT Ret nvmlDeviceGetPowerUsage(Gpu *gpu, unsigned *out) { GUARD(gpu); return power_now(gpu, out); }
 
 EXPORT Ret nvmlDeviceGetClockInfo(Gpu *gpu, unsigned domain, unsigned *out)
 {
@@ -777,7 +860,7 @@ EXPORT Ret nvmlDeviceGetNvLinkState(Gpu *gpu, unsigned link, unsigned *active) {
 typedef struct { unsigned field; const char *name; } Named;
 
 static const Named PLAIN[] = {
-    {82, "temperature_memory"}, {185, "power_draw"}, {226, "reset_required"}, {227, "drain_recommended"},
+    {82, "temperature_memory"}, {226, "reset_required"}, {227, "drain_recommended"},
     {230, "recovery_action"}, {95, "pcie_rollovers"}, {0, NULL}
 };
 static const Named PER_LINK[] = {
@@ -819,6 +902,7 @@ static Ret field_value(const Gpu *gpu, FieldValue *field)
         return get_long(gpu, field->fieldId == 74 ? "counter_sw_power_cap" : HEAT_COUNTERS[field->fieldId - first], &field->value.ull);
     }
     switch (field->fieldId) {
+    case 185: return power_now(gpu, &field->value.ui);
     case 91: return links_of(gpu, "nvlink_states", &field->value.ui);
     case 164: return speed_of(gpu, "nvlink_states", "nvlink_speed", field->scopeId, &field->value.ui);
     case 170: return links_of(gpu, "c2c_states", &field->value.ui);
@@ -848,6 +932,7 @@ EXPORT Ret nvmlDeviceGetComputeRunningProcesses_v3(Gpu *gpu, unsigned *count, Pr
     ret = get_numbers(gpu, "processes", pids, 256, &found);
     if (ret && ret != NOT_SUPPORTED && ret != UNKNOWN)
         return ret;
+    found += contexts_of(gpu, pids + found, 256 - found);
     if (*count < (unsigned)found) {
         *count = (unsigned)found;
         return INSUFFICIENT_SIZE;
