@@ -233,10 +233,10 @@ def _state(pid):
 
 def _finish(child, code, out):
     seconds = time.monotonic() - child.started
-    kind, text = _answer(child)
+    _, text = _answer(child)
     if child.size > OUTPUT_CAP:
         _send(child, "truncated", "more than %d MiB of output" % (OUTPUT_CAP >> 20), seconds, out)
-    elif code == 0 or (code is not None and code > 0 and _is_tool(child, kind) and code not in (126, 127)):
+    elif code == 0 or (code is not None and code > 0 and _is_tool(child) and code not in (126, 127)):
         # a tool that exits non-zero still has said something (ibstat after ibpanic): the parser judges the text
         said = "" if code == 0 else "exit status %d" % code
         _send(child, "ok" if text or code == 0 else "failed", said, seconds, out)
@@ -258,8 +258,8 @@ def _answer(child):
     return line[len(_KIND) :].decode("ascii", "replace"), text
 
 
-def _is_tool(child, kind):
-    return child.source.argv is not None or kind != child.source.kind
+def _is_tool(child):
+    return child.source.argv is not None or b"".join(child.chunks[:1]).startswith(_KIND)
 
 
 def _words(text):

@@ -28,16 +28,13 @@ def numa_node(context, address):
 
 
 def cpus_of(context, node):
-    """Return the CPUs of a NUMA node that are online, by sysfs and by what the kernel schedules on."""
-    listed = numbers(_text(context.root + _NODES + "node%d/cpulist" % node))
-    running = _online()
-    return [cpu for cpu in listed if not running or cpu in running]
+    """Return the CPUs of a NUMA node."""
+    return numbers(_text(context.root + _NODES + "node%d/cpulist" % node))
 
 
 def nodes_with_cpus(context):
-    """Return the NUMA nodes that have CPUs; memory of a GPU is a node without."""
-    found = numbers(_text(context.root + _NODES + "has_cpu"))
-    return [node for node in found if cpus_of(context, node)]
+    """Return the NUMA nodes that have CPUs; memory of a GPU is a node without. A kernel without NUMA has node 0."""
+    return numbers(_text(context.root + _NODES + "has_cpu")) or [0]
 
 
 def bind(context, node):
@@ -52,13 +49,13 @@ def bind(context, node):
     if node < 0:
         return {"numa_unknown": "the platform tells no NUMA node of this device"}
     cpus = cpus_of(context, node)
-    if not cpus:
-        told["numa_unknown"] = "NUMA node %d has no CPU that is online" % node
-        return told
     try:
         os.sched_setaffinity(0, cpus)
-    except OSError as error:  # a cpuset of a job or container leaves them out
-        told.update(numa_bound=False, numa_refused=error.strerror)
+    except OSError as error:
+        if online().isdisjoint(cpus):
+            told["numa_unknown"] = "NUMA node %d has no CPU that is online" % node
+        else:  # a cpuset of a job or container leaves them out
+            told.update(numa_bound=False, numa_refused=error.strerror)
         return told
     told["numa_bound"] = set(os.sched_getaffinity(0)) <= set(cpus)
     refused = _memory_policy(_BIND, node)
@@ -101,7 +98,7 @@ def numbers(text):
     return found
 
 
-def _online():
+def online():
     """Return the CPUs that the kernel counts time for."""
     lines = _text("/proc/stat").split("\n")
     return {int(row.split()[0][3:]) for row in lines if row[:3] == "cpu" and row[3:4].isdigit()}

@@ -242,15 +242,16 @@ _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 
 
 def _cpu_time(root):
-    words = _first_line(root + "/proc/stat").split()
+    words = first_line(root + "/proc/stat").split()
     return [int(word) for word in words[1:9]] if words[:1] == ["cpu"] and len(words) >= 9 else []
 
 
 def _first_word(path):
-    return (_first_line(path).split() or [""])[0]
+    return (first_line(path).split() or [""])[0]
 
 
-def _first_line(path):
+def first_line(path):
+    """Return the first line of a small file; "" where it cannot be read."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.readline(4096)
