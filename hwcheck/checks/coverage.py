@@ -3,6 +3,7 @@
 REACHABLE = "evidence.reachable"
 COMPLETE = "evidence.complete"
 JUDGED = "evidence.judged"
+SITE_TESTS = "evidence.site_tests"
 OWN_CHECKS = {
     REACHABLE: (
         "Every node that was named has answered",
@@ -44,6 +45,19 @@ How to fix: give more: nvidia-smi -q, dmesg, ibstat; for a measurement, the outp
 Applies to: all evidence.
 
 Source: by design of this tool: could not tell is never fine.
+""",
+    ),
+    SITE_TESTS: (
+        "The site's own tests pass",
+        """What it checks: that the tests which hwcheck accept --suite names pass on this node.
+
+Why it matters: a site knows what its jobs need and no profile can say: mounts, images, a licence.
+
+How to fix: run the test alone (pytest --hosts=ssh://NODE FILE); its own message says what it wants.
+
+Applies to: acceptances with --suite.
+
+Source: the site's test files.
 """,
     ),
 }

@@ -30,15 +30,16 @@ def _add_apply(verbs: Any) -> None:
     parser.add_argument("--yes", action="store_true", help="consent: do not ask")
     parser.add_argument("--dry-run", action="store_true", help="say what each node would write, and write nothing")
     parser.add_argument("--resume", metavar="RUN", default="", help="go on with a run that was killed or is held")
-    _add_roll_options(parser.add_argument_group("roll-out"))
+    add_roll_options(parser.add_argument_group("roll-out"))
     add_plan_options(parser)
     parser.set_defaults(run=_apply, format="text")
 
 
-def _add_roll_options(roll: Any) -> None:
+def add_roll_options(roll: Any, wave: str = "1,5%,25%,100%") -> None:
+    """Declare how a roll-out goes; ``hwcheck accept`` has these too, and all nodes in one wave."""
     roll.add_argument(
-        "--wave", metavar="SIZES", default="1,5%,25%,100%",
-        help="units of the canary for each cohort, then sizes of the waves (default: 1,5%%,25%%,100%%)",
+        "--wave", metavar="SIZES", default=wave,
+        help="units of the canary for each cohort, then sizes of the waves (default: %(default)s)",
     )  # fmt: skip
     roll.add_argument(
         "--max-down", metavar="N", type=int, default=0, help="nodes out of work at once (default: a wave)"

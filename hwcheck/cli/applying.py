@@ -59,11 +59,26 @@ def apply(arguments: argparse.Namespace) -> int:
     _demand_consent(arguments, todo)
     run = RunFolder.new(home(), kept_options(arguments), plan_object(plan), holder())
     with run.locked():
-        run.write("before.json", {one.name: _told(judged[one.name].planned.verdict.findings) for one in todo})
-        for one in todo:
-            run.give(one.name, *_for_node(one, arguments))
-        run.set_state([one.name for one in todo], states.PLANNED)
+        write_down(run, todo, {one.name: judged[one.name].planned.verdict.findings for one in todo}, arguments)
         return _roll(arguments, run, reader, {one.name: one for one in todo}, targets, short=short)
+
+
+def write_down(
+    run: RunFolder, todo: Sequence[NodePlan], findings: Mapping[str, Sequence[Finding]], arguments: argparse.Namespace
+) -> None:
+    """
+    Record what a new run is to do, before it does anything.
+
+    Args:
+        run: locked by the caller.
+        todo: plans of the nodes.
+        findings: node → what was said of it, on which its plan rests.
+        arguments: of the verb: whether it may reboot.
+    """
+    run.write("before.json", {one.name: _told(findings[one.name]) for one in todo})
+    for one in todo:
+        run.give(one.name, *_for_node(one, arguments))
+    run.set_state([one.name for one in todo], states.PLANNED)
 
 
 def _check_roll_options(arguments: argparse.Namespace) -> None:
@@ -120,6 +135,33 @@ def _roll(
     arguments: argparse.Namespace, run: RunFolder, reader: FleetReader, plans: Mapping[str, NodePlan],
     targets: list[Target], *, short: bool,
 ) -> int:  # fmt: skip
+    try:
+        why = carry_out(arguments, run, reader, plans, targets)
+    except (OSError, KeyboardInterrupt) as error:
+        words = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
+        print(f"hwcheck: the run broke off: {words}", file=sys.stderr)
+        print(f"hwcheck apply --resume {run.name} goes on; hwcheck rollback {run.name} takes back what was changed")
+        return 1
+    return _tell(run, why, short=short)
+
+
+def carry_out(
+    arguments: argparse.Namespace, run: RunFolder, reader: FleetReader, plans: Mapping[str, NodePlan],
+    targets: list[Target],
+) -> str:  # fmt: skip
+    """
+    Change nodes, as far as the run has not done it yet.
+
+    Args:
+        arguments: of the verb.
+        run: locked by the caller.
+        reader: reads nodes anew.
+        plans: node → plan, of all nodes of the run.
+        targets: how they are reached.
+
+    Returns:
+        Why it holds; "" when all is done.
+    """
     audit(f"run {run.name} begins on {len(plans)} nodes: {fold(list(plans))}")
     before = {name: _findings(told) for name, told in (run.read("before.json") or {}).items()}
     roll = Roll(
@@ -128,16 +170,10 @@ def _roll(
     )  # fmt: skip
     left = [plan for name, plan in plans.items() if roll.state(name) in states.UNFINISHED]
     domains = {plan.name: plan.domain for plan in left if plan.domain}
-    try:
-        why = roll.go(plan_waves(left, arguments.wave.split(","), domains, arguments.max_down, arguments.max_domains))
-    except (OSError, KeyboardInterrupt) as error:
-        words = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
-        print(f"hwcheck: the run broke off: {words}", file=sys.stderr)
-        print(f"hwcheck apply --resume {run.name} goes on; hwcheck rollback {run.name} takes back what was changed")
-        return 1
+    why = roll.go(plan_waves(left, arguments.wave.split(","), domains, arguments.max_down, arguments.max_domains))
     run.end("held" if why else "done", why)
     audit(f"run {run.name} {'holds: ' + why if why else 'is done'}")
-    return _tell(run, why, short=short)
+    return why
 
 
 def _ports(arguments: argparse.Namespace, run: RunFolder, reader: FleetReader, targets: list[Target]) -> Ports:
@@ -241,12 +277,28 @@ def _resume(arguments: argparse.Namespace) -> int:
     run = RunFolder.load(home(), arguments.resume)
     again = argparse.Namespace(**{**vars(arguments), **restored_options(run.record["targets"])})
     with run.locked():
-        plans = {one.name: one for one in read_plan(run.path / "plan.json").nodes if one.name in run.record["nodes"]}
-        reader = FleetReader(again)
-        run.set_state(run.nodes(states.REFUSED, states.FAILED), states.PLANNED)
-        nodes = run.nodes(*states.UNFINISHED)
-        if not nodes:
+        reader, plans, targets = what_is_left(again, run)
+        if not targets:
             print(f"run {run.name} has nothing left to do")
             return 0
-        targets = [one.target for one in reader.read(nodes)]
         return _roll(again, run, reader, plans, targets, short=False)
+
+
+def what_is_left(
+    arguments: argparse.Namespace, run: RunFolder
+) -> tuple[FleetReader, dict[str, NodePlan], list[Target]]:
+    """
+    Take up a run that was killed or is held.
+
+    Args:
+        arguments: those of the run.
+        run: locked by the caller.
+
+    Returns:
+        What reads its nodes, all plans, and how the nodes with work left are reached; [] when there are none.
+    """
+    plans = {one.name: one for one in read_plan(run.path / "plan.json").nodes if one.name in run.record["nodes"]}
+    reader = FleetReader(arguments)
+    run.set_state(run.nodes(states.REFUSED, states.FAILED), states.PLANNED)
+    nodes = run.nodes(*states.UNFINISHED)
+    return reader, plans, [one.target for one in reader.read(nodes)] if nodes else []

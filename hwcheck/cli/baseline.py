@@ -34,8 +34,6 @@ def add_measuring_options(group: Any) -> None:
     )  # fmt: skip
     group.add_argument("--load-timeout", metavar="S", type=seconds, default=1800.0,
                        help="seconds for the measurements of one node (default: 1800)")  # fmt: skip
-    group.add_argument("--idle-ignore", metavar="NAME", action="append", default=[],
-                       help="a program that holds devices and is no work (may be repeated)")  # fmt: skip
     group.add_argument("--references", metavar="FILE", type=Path,
                        help="pinned bounds (default: references.json under hwcheck's state folder)")  # fmt: skip
 
@@ -55,6 +53,8 @@ def _add_run(deeds: Any) -> None:
     parser.add_argument("--only", metavar="FAMILY", action="append", default=[], help="judge these families only")
     parser.add_argument("--strict", action="store_true", help="warnings count as fails for the exit code")
     parser.add_argument("--store", metavar="URL", default=None, help="keep the run there; none: nowhere")
+    parser.add_argument("--idle-ignore", metavar="NAME", action="append", default=[],
+                        help="a program that holds devices and is no work (may be repeated)")  # fmt: skip
     add_measuring_options(parser)
     add_target_options(parser)
     parser.set_defaults(run=_run)
@@ -75,8 +75,8 @@ def _add_record(deeds: Any) -> None:
 
 def _add_compare(deeds: Any) -> None:
     parser = deeds.add_parser("compare", help="set the figures of a run beside others")
-    parser.add_argument("of", metavar="RUN.json", type=Path, help="the run")
-    parser.add_argument("--with", dest="beside", metavar="RUN.json", type=Path, help="an earlier one")
+    parser.add_argument("of", metavar="RUN", help="file of a run, or the name of one in the store")
+    parser.add_argument("--with", dest="beside", metavar="RUN", default="", help="an earlier one")
     parser.add_argument("--references", metavar="FILE", type=Path, help="pinned bounds")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
     parser.set_defaults(run=_compare)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hwcheck.cli.planning import Planned, Planning
 from hwcheck.cli.targets import Collection, fold
 from hwcheck.report.progress import Progress
+from hwcheck.transports.outcome import Outcome
 from hwcheck.transports.target import Target
 
 
@@ -46,9 +47,16 @@ class FleetReader:
         self._arguments = arguments
         self.planning = Planning(arguments)
 
-    def read(self, nodes: list[str] | None = None, *, quiet: bool = True) -> Iterator[Judged]:
+    def read(
+        self, nodes: list[str] | None = None, *, quiet: bool = True, see: Callable[[Outcome], None] | None = None
+    ) -> Iterator[Judged]:
         """
         Read nodes, all of them or those named, as they answer.
+
+        Args:
+            nodes: names; None for all.
+            quiet: show no progress.
+            see: gets what each node answered, before it is judged.
 
         Raises:
             UsageError: the command line does not fit together.
@@ -61,6 +69,8 @@ class FleetReader:
             Progress(len(collection.targets), fold, quiet=quiet or arguments.quiet) as progress,
         ):
             for outcome in collection:
+                if see is not None:
+                    see(outcome)
                 planned = self.planning.of_outcome(outcome)
                 failing = planned.verdict.verdict == "fail"
                 progress.count(outcome.name, failing=failing, unreachable=outcome.error is not None)

@@ -13,6 +13,7 @@ import os
 import sys
 
 from hwcheck import __version__
+from hwcheck.cli import accept as accept_verb
 from hwcheck.cli import apply as apply_verbs
 from hwcheck.cli import baseline as baseline_verb
 from hwcheck.cli import certify as certify_verb
@@ -23,6 +24,7 @@ from hwcheck.cli import gate as gate_verb
 from hwcheck.cli import lab as lab_verb
 from hwcheck.cli import plan as plan_verb
 from hwcheck.cli import report as report_verb
+from hwcheck.cli import rma as rma_verb
 from hwcheck.cli import verify as verify_verb
 from hwcheck.errors import HwcheckError
 
@@ -74,8 +76,10 @@ def build_parser() -> argparse.ArgumentParser:
     plan_verb.add_parser(verbs)
     apply_verbs.add_parsers(verbs)
     baseline_verb.add_parser(verbs)
+    accept_verb.add_parser(verbs)
     certify_verb.add_parser(verbs)
     verify_verb.add_parser(verbs)
+    rma_verb.add_parser(verbs)
     gate_verb.add_parser(verbs)
     report_verb.add_parser(verbs)
     explain_verb.add_parser(verbs)

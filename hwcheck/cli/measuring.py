@@ -10,14 +10,13 @@ from __future__ import annotations
 import argparse
 import copy
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hwcheck.baselines.idle import why_not_idle
 from hwcheck.baselines.own import sources_to_repeat
 from hwcheck.cli import targets
 from hwcheck.cli.judging import Bench
 from hwcheck.engine import References
-from hwcheck.evidence import Evidence
 from hwcheck.facts import Snapshot
 from hwcheck.findings import NodeVerdict
 from hwcheck.parse import take_snapshot
@@ -39,14 +38,14 @@ class Measured:
     Attributes:
         name: of the node.
         target: how it was reached.
-        evidence: all that was read, the results of the load among it.
+        outcome: all that it answered, the results of the load among it.
         verdict: what is said of it.
         left_out: why it was not put under load; "" when it was.
     """
 
     name: str
     target: Target
-    evidence: Evidence
+    outcome: Outcome
     verdict: NodeVerdict
     left_out: str = ""
 
@@ -84,20 +83,18 @@ class _Node:
     """A node while it is measured."""
 
     def __init__(self, outcome: Outcome, ignored: Collection[str]) -> None:
-        self.target = outcome.target
-        self.evidence = evidence_of(outcome)
-        self.name = self.evidence.node
-        self.left_out = "it could not be reached" if self.evidence.unreachable else ""
-        self.left_out = self.left_out or why_not_idle(take_snapshot(self.evidence), ignored)
+        self.outcome = outcome
+        self.left_out = "it could not be reached"
+        if outcome.error is None:
+            self.left_out = why_not_idle(take_snapshot(evidence_of(outcome)), ignored)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, came: Outcome) -> None:
         """Add what a load has measured; of a figure that was had twice the later one wins, as with every fact."""
-        came = evidence_of(outcome)
-        if came.unreachable:
-            self.left_out = f"it did not answer under load: {came.unreachable}"
+        if came.error is not None:
+            self.left_out = f"it did not answer under load: {came.error}"
             return
-        self.evidence.outputs += [output for output in came.outputs if output.kind != HELLO]
-        self.evidence.broken += came.broken
+        answers = (*self.outcome.answers, *(answer for answer in came.answers if answer.kind != HELLO))
+        self.outcome = replace(self.outcome, answers=answers, fault=self.outcome.fault or came.fault)
 
 
 class Measuring:
@@ -132,19 +129,27 @@ class Measuring:
         for names, some in again.items():
             self._load(some, names)
         return [
-            Measured(node.name, node.target, node.evidence, self._judge(node, final=True), node.left_out)
+            Measured(node.outcome.name, node.outcome.target, node.outcome, self._judge(node, final=True), node.left_out)
             for node in nodes
         ]  # fmt: skip
 
+    def only_judge(self, read: Iterable[Outcome]) -> list[Measured]:
+        """Judge nodes that were just read, and put none under load."""
+        nodes = [_Node(outcome, self._arguments.idle_ignore) for outcome in read]
+        return [
+            Measured(node.outcome.name, node.outcome.target, node.outcome, self._judge(node, final=True))
+            for node in nodes
+        ]
+
     def _load(self, nodes: Iterable[_Node], only: tuple[str, ...]) -> None:
-        able = {node.target.name: node for node in nodes if not node.left_out}
+        able = {node.outcome.target.name: node for node in nodes if not node.left_out}
         if able:
             for outcome in read_nodes(self._arguments, LOAD, list(able), only):
                 able[outcome.target.name].add(outcome)
 
     def _judge(self, node: _Node, *, final: bool) -> NodeVerdict:
-        pipeline = self._bench.pipeline(node.target, final=final)
-        if node.evidence.unreachable:
-            return pipeline.judge(node.evidence)
-        snapshot = take_snapshot(node.evidence)
+        pipeline, evidence = self._bench.pipeline(node.outcome.target, final=final), evidence_of(node.outcome)
+        if evidence.unreachable:
+            return pipeline.judge(evidence)
+        snapshot = take_snapshot(evidence)
         return pipeline.judge_snapshot(snapshot, references=self._references(snapshot))

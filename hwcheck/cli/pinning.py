@@ -7,7 +7,6 @@ import datetime as dt
 import json
 import statistics
 import sys
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -18,16 +17,16 @@ from hwcheck.baselines import OWN
 from hwcheck.baselines.own import split
 from hwcheck.baselines.references import Sample, pin
 from hwcheck.cli.referring import keep_pinned, load_pinned, open_store, pinned_file, samples, samples_of
+from hwcheck.cli.reporting import find_run
 from hwcheck.errors import UsageError
 from hwcheck.lines import clean
 from hwcheck.profiles import ProfileSet
 from hwcheck.profiles.identify import GENERIC
-from hwcheck.report.json_run import SCHEMA
 
 
 def record(arguments: argparse.Namespace) -> int:
     """Pin the bounds of each cohort; 3 where no cohort has figures enough."""
-    found = [one for path in arguments.runs for one in samples_of(load_run(Path(path)))]
+    found = [one for path in arguments.runs for one in samples_of(find_run(path, ""))]
     if not arguments.runs:
         store = open_store(arguments.store)
         if store is None:
@@ -54,8 +53,8 @@ def record(arguments: argparse.Namespace) -> int:
 
 def compare(arguments: argparse.Namespace) -> int:
     """Print the figures of a run beside the pinned bounds and an earlier run."""
-    mine = samples_of(load_run(arguments.of))
-    beside = samples_of(load_run(arguments.beside)) if arguments.beside else []
+    mine = samples_of(find_run(arguments.of, ""))
+    beside = samples_of(find_run(arguments.beside, "")) if arguments.beside else []
     rows = _rows(mine, beside, load_pinned(arguments.references))
     if not rows:
         raise UsageError(f"{arguments.of} has no measurements")
@@ -116,19 +115,3 @@ def show(arguments: argparse.Namespace) -> int:
     if not arguments.profile:
         print("Bounds of a platform: --profile NAME; their sources: hwcheck explain NAME.", file=sys.stderr)
     return 0
-
-
-def load_run(path: Path) -> dict[str, Any]:
-    """
-    Read a run.
-
-    Raises:
-        UsageError: it is none.
-    """
-    try:
-        run = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: {error}") from error
-    if not isinstance(run, dict) or run.get("schema") != SCHEMA:
-        raise UsageError(f"{path} is no run of hwcheck ({SCHEMA}); hwcheck baseline run -o makes one")
-    return run

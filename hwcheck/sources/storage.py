@@ -119,6 +119,8 @@ def _nvme_health(context):
                 status = fcntl.ioctl(fd, _ADMIN, command, True)
             finally:
                 os.close(fd)
+        except FileNotFoundError:
+            continue  # sysfs is the host's and /dev is not: a container
         except PermissionError:
             raise Denied(device + " needs root") from None
         except OSError as error:
@@ -127,7 +129,7 @@ def _nvme_health(context):
         answer = "!error NVMe status %#x" % status if status else "hex:" + page.tobytes().hex()
         lines.append("%s health: %s\n" % (device, answer))
     if not lines:
-        raise Absent("/sys/class/nvme")
+        raise Absent("/dev/nvme*")
     return "".join(lines).encode()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,13 @@ def test_a_drive_that_answers_with_an_error_is_said(
     assert words in output.lines[0]
     fact = facts_of(output).get(Subject("disk", "nvme0"), "storage.smart.warning")
     assert fact.value.reason == "failed"
+
+
+def test_drives_without_a_device_node_are_not_asked(tmp_path: Path) -> None:
+    """A container shows the host's sysfs and not its /dev."""
+    root = drives(tmp_path)
+    shutil.rmtree(tmp_path / "dev")
+    assert output_of(SOURCES, "nvme-health", root).reason == "absent"
 
 
 def test_nodes_without_drives_arrays_or_mounts_are_absent(tmp_path: Path) -> None:
