@@ -47,7 +47,7 @@ PURE = {
     "fleet": {"facts", "findings"},
     "topology": {"facts"},
     "describe": {"facts", "topology"},
-    "certificate": {"errors", "mechanisms"},
+    "certificate": {"baselines", "errors", "mechanisms"},
     "plan": {"checks", "describe", "errors", "facts", "findings", "mechanisms", "profiles"},
     "rollout": {"errors", "findings", "plan"},
     "pipeline": {

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hwcheck.baselines.own import OWN, split
 from hwcheck.certificate.canonical import plain
 from hwcheck.certificate.obstacles import certifiable
 from hwcheck.errors import NotCertifiedError
@@ -177,18 +178,12 @@ def _setting(finding: dict[str, Any], policy: Policy) -> dict[str, Any]:
 
 def _baselines(run: dict[str, Any], node: str, findings: list[dict[str, Any]], policy: Policy) -> list[dict[str, Any]]:
     """List what was measured, each figure with the finding that judged it and where its bound is from."""
-    judged: dict[str, dict[str, Any]] = {}
-    for finding in findings:
-        if finding["check"].startswith("baseline.") and finding["subject"]:
-            before = judged.get(finding["subject"])
-            if before is None or before["status"] == "skip":
-                judged[finding["subject"]] = finding
+    judged = [finding for finding in findings if finding["check"].startswith("baseline.")]
     rows = []
     for item in run["measurements"]:
         if item["node"] != node:
             continue
-        finding = judged.get(item["subject"]) or {"check": "", "status": "skip", "expected": None, "message": ""}
-        bounds = (f"baseline.{item['name'].removeprefix('hwcheck.')}", finding["check"])
+        finding, bound = _judgement(item, judged)
         rows.append({
             "measurement": item["name"],
             "subject": item["subject"],
@@ -197,10 +192,25 @@ def _baselines(run: dict[str, Any], node: str, findings: list[dict[str, Any]], p
             "conditions": plain(item["conditions"]),
             "judged": finding["status"],
             "bound": plain(finding["expected"]),
-            "source": next((policy.bounds[id] for id in bounds if id in policy.bounds), ""),
+            "source": policy.bounds.get(bound, "") if finding["expected"] is not None else "",
             "said": finding["message"],
         })  # fmt: skip
     return rows
+
+
+def _judgement(item: dict[str, Any], judged: list[dict[str, Any]]) -> tuple[dict[str, Any], str]:
+    """
+    Find the finding about a figure, and the id of the profile's bound for it.
+
+    Findings about hwcheck's own tests name the part that was measured (a GPU, a NUMA node), others the measurement.
+    """
+    test, on = split(item["subject"])
+    own = OWN.get(test)
+    places = {item["subject"], on, on.removeprefix("numa")} if own else {item["subject"]}
+    found = [f for f in judged if f["subject"] in places and (own is None or f["check"] == own.check)]
+    nothing: dict[str, Any] = {"status": "skip", "expected": None, "message": ""}
+    finding = next((f for f in found if f["status"] != "skip"), found[0] if found else nothing)
+    return finding, own.bound if own else str(finding.get("check", ""))
 
 
 def _short(finding: dict[str, Any]) -> dict[str, Any]:

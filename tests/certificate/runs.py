@@ -45,7 +45,7 @@ def run(*more: dict[str, Any], **changes: Any) -> dict[str, Any]:
         *(finding(check, gpu) for check in ("gpu.ecc_mode", "hbm.total") for gpu in GPUS),
         *(finding("clocks.persistence", gpu, observed=True, expected="yes") for gpu in GPUS),
         finding("imex.domain", status="skip"),
-        finding("baseline.hbm", "hwcheck.hbm.copy@0000:18:00.0", expected=">= 3600 GB/s"),
+        finding("baseline.hbm_copy", GPUS[0], expected=">= 3600 GB/s"),
     ]
     findings = [{"id": number, **one} for number, one in enumerate([*healthy, *more])]
     counts = {
