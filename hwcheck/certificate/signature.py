@@ -11,7 +11,6 @@ import base64
 import datetime as dt
 import hashlib
 import json
-from importlib import resources
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -114,7 +113,9 @@ def fingerprint(public_key: bytes) -> str:
 
 
 def _of_schema(file: Any) -> None:
-    import jsonschema  # noqa: PLC0415 - 40 ms; who only asks for a fingerprint needs none of it
+    from importlib import resources  # noqa: PLC0415 - as the next; who only asks for a fingerprint needs none of it
+
+    import jsonschema  # noqa: PLC0415 - 40 ms
 
     certificate = file.get("certificate") if isinstance(file, dict) else None
     schema = certificate.get("schema") if isinstance(certificate, dict) else None
