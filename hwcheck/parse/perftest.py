@@ -6,6 +6,8 @@ Shape: one measurement a table, ``perftest.<ib_write_bw ...>``; the value is the
     latency the typical one at the smallest size. Device, queue pairs and link type are conditions.
 Units: Gb/sec are 10**9 bit/s. MB/sec and MiB/sec are both 2**20 B/s: old versions printed the same number under the
     wrong label. Latency in us.
+    Where lines of JSON name two nodes (:mod:`hwcheck.parse.pair`), the measurement is
+    ``hwcheck.rdma.write@<client>/<device>><server>/<device>``, and raw samples of ``-U`` give ``hwcheck.warmup@...``.
 Missing: no row under the header means that the run broke off; the tool's message becomes ``result.error``, and where
     GPU memory could not be registered ``rdma.gpu_memory_error``.
 
@@ -22,6 +24,7 @@ from hwcheck.evidence import Output
 from hwcheck.facts import NODE, number, real
 from hwcheck.parse.format import fmt
 from hwcheck.parse.matrix import NOT_INITIALIZED, Namer, note_names
+from hwcheck.parse.pair import PairText, last_words, put_figure, put_warmup, raw_samples, read_pair
 from hwcheck.parse.sink import FactSink
 
 GIVES = ("result.line_rate", "result.latency", "result.error", "rdma.gpu_memory_error")
@@ -56,7 +59,10 @@ class _Run:
     conditions: dict[str, Any] = field(default_factory=dict)
     gpu: bool = False
     bad: str = ""
+    pair: PairText | None = None
+    said: str = ""
     broken: bool = False
+    iterations: int = 0
 
 
 @fmt(
@@ -76,8 +82,10 @@ def perftest(output: Output, facts: FactSink) -> None:
     for index, text in enumerate(output.lines):
         line = output.first_line + index
         title = _TITLE.match(text)
-        if title:
-            if run.rows or run.bad:
+        if text.startswith('{"'):
+            run.pair = read_pair(text, line, run.pair)
+        elif title:
+            if (run.rows or run.bad) and run.pair is None:
                 _finish(run, namer, facts)
                 run = _begin(command)
             run.name, run.line = _title_name(title), line
@@ -87,7 +95,10 @@ def perftest(output: Output, facts: FactSink) -> None:
             name = _GPU_NAME.match(text)
             if name:
                 note_names(facts, [name[1]], line)
-    _finish(run, namer, facts)
+    if run.pair is None:
+        _finish(run, namer, facts)
+    elif run.pair.role != "serve":
+        _finish_pair(run, run.pair, output, facts)
 
 
 def _begin(command: str) -> _Run:
@@ -105,9 +116,13 @@ def _read_failure(run: _Run, text: str, command: str, namer: Namer, facts: FactS
     if region and run.gpu:
         way = "with --use_cuda_dmabuf" if "dmabuf" in command else "without --use_cuda_dmabuf"
         code = f"error {region[1]}" if region[1] else "no error number"
-        facts.put(NODE, "rdma.gpu_memory_error", f"{code}, {way if command else 'command not shown'}", line)
+        run.said = f"GPU memory could not be registered ({code})"
+        if run.pair is None or run.pair.role != "heard":  # else it is the other end's memory
+            facts.put(NODE, "rdma.gpu_memory_error", f"{code}, {way if command else 'command not shown'}", line)
     elif run.broken and broken:
         return True  # only the first message tells the cause; what follows is the way out
+    elif run.pair is not None and (region or broken):
+        run.said = text.strip()[:120]
     elif region or broken:
         facts.put(namer.subject(f"perftest.{run.name or 'run'}", line), "result.error", text.strip()[:120], line)
     elif NOT_INITIALIZED in text:
@@ -156,8 +171,36 @@ def _read_row(run: _Run, text: str) -> None:
         return
     try:
         run.rows.append((int(number(tokens[0])), real(tokens[place])))
+        run.iterations = int(number(tokens[1]))
     except ValueError:
         run.bad = text
+
+
+def _finish_pair(run: _Run, pair: PairText, output: Output, facts: FactSink) -> None:
+    """Record the measurement between two nodes; one without a row says what the tool said last."""
+    name = "result.latency" if pair.test.endswith("latency") else "result.line_rate"
+    conditions = {**run.conditions, **pair.conditions}
+    if "link_type" in run.conditions:
+        conditions["transport"] = run.conditions["link_type"]
+    if pair.conditions.get("memory") == "gpu":
+        conditions["gpudirect"] = run.gpu
+    value = None
+    if run.rows:
+        size, value = _best(run, latency=name == "result.latency")
+        conditions |= {"size": size, "samples": run.iterations}
+    else:
+        conditions["error"] = run.said or last_words(output)
+    put_figure(facts, pair.subject, name, value, conditions, pair.line)
+    put_warmup(facts, pair, raw_samples(output.lines), str(conditions.get("link_type", "")), pair.line)
+
+
+def _best(run: _Run, *, latency: bool) -> tuple[int, float]:
+    """Return message size and value of the row that counts."""
+    if latency:
+        return min(run.rows)
+    large = [row for row in run.rows if row[0] >= _SMALLEST_LARGE] or run.rows
+    size, value = max(large, key=lambda row: row[1])
+    return size, round(value if run.unit == "Gb/sec" else value * 2**20 * 8 / 1e9, 3)
 
 
 def _finish(run: _Run, namer: Namer, facts: FactSink) -> None:
@@ -170,12 +213,7 @@ def _finish(run: _Run, namer: Namer, facts: FactSink) -> None:
     if not run.rows:
         facts.unparsable(subject, name, run.bad, run.line)
         return
-    if latency:
-        size, value = min(run.rows)
-    else:
-        large = [row for row in run.rows if row[0] >= _SMALLEST_LARGE] or run.rows
-        size, value = max(large, key=lambda row: row[1])
-        value = value if run.unit == "Gb/sec" else value * 2**20 * 8 / 1e9
+    size, value = _best(run, latency=latency)
     facts.put(subject, name, round(value, 3), run.line)
     conditions = {**run.conditions, "size": size, "memory": "gpu" if run.gpu else "host"}
     facts.put(subject, "result.conditions", conditions, run.line)

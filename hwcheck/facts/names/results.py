@@ -17,6 +17,7 @@ declare(
     result.latency    | float | us   | latency of the slowest pair, or the typical one at the smallest message
     result.error      | str   |      | how a measuring tool broke off
     result.conditions | dict  |      | known conditions; keys: see CONDITIONS below
+    result.pair       | dict  |      | between two nodes; record of test, client, server, rail, value, unit, marked
     """,
 )
 
@@ -113,5 +114,18 @@ CONDITIONS = {
     "transport_expected": "see transport",
     "where": "folder that was written to",
     "depth": "requests in flight",
+    # between two nodes
+    "client": "node that sent",
+    "server": "node that received",
+    "rail": "position of the adapters: PCI address and port, or host",
+    "link_rate": "Gb/s that the link should have: the most that any port of this rail has",
+    "client_rate": "Gb/s that the client's port ran at; server_rate the server's",
+    "server_rate": "see client_rate",
+    "client_state": "state of the client's port, before and after; server_state the server's",
+    "server_state": "see client_state",
+    "streams": "TCP connections at once",
+    "first_us": "the first message, in us; steady_us the median of those after it, ratio the first to these",
+    "steady_us": "see first_us",
+    "ratio": "see first_us",
 }
 """Keys of ``result.conditions``; only those that the text tells are there."""
