@@ -11,6 +11,7 @@ import base64
 import datetime as dt
 import hashlib
 import json
+import pkgutil
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from hwcheck.certificate.canonical import canonical, read_canonical
 from hwcheck.certificate.content import CLOCKS, SCHEMA
+from hwcheck.certificate.shape import fault
 from hwcheck.errors import CertificateError
 
 ALGORITHM = "ed25519"
@@ -113,18 +115,13 @@ def fingerprint(public_key: bytes) -> str:
 
 
 def _of_schema(file: Any) -> None:
-    from importlib import resources  # noqa: PLC0415 - as the next; who only asks for a fingerprint needs none of it
-
-    import jsonschema  # noqa: PLC0415 - 40 ms
-
     certificate = file.get("certificate") if isinstance(file, dict) else None
     schema = certificate.get("schema") if isinstance(certificate, dict) else None
     if not isinstance(schema, str):
         raise CertificateError("no certificate of hwcheck")
     if schema != SCHEMA:
         raise CertificateError(f"of schema {schema}, which this hwcheck does not know (it knows {SCHEMA})")
-    text = resources.files("hwcheck.report").joinpath("certificate.schema.json").read_text(encoding="utf-8")
-    error = next(jsonschema.Draft202012Validator(json.loads(text)).iter_errors(file), None)
-    if error is not None:
-        where = ".".join(map(str, error.absolute_path)) or "the file"
-        raise CertificateError(f"{where}: {error.message[:200]}")
+    text = pkgutil.get_data("hwcheck.report", "certificate.schema.json") or b""
+    published = json.loads(text)
+    if wrong := fault(file, published, published):
+        raise CertificateError(wrong)
