@@ -15,7 +15,7 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -221,8 +221,12 @@ class BundleKeeper:
 
     def keep(self, node: Node) -> None:
         """Add one node."""
-        folder = folder_name(node.name, self._taken)
-        for name, data in node.files():
-            member = tarfile.TarInfo(f"{folder}/{name}")
+        self.put(node.name, node.files())
+
+    def put(self, name: str, files: Iterable[tuple[str, bytes]]) -> None:
+        """Add a folder of files, in this order; its name is made a safe one."""
+        folder = folder_name(name, self._taken)
+        for file, data in files:
+            member = tarfile.TarInfo(f"{folder}/{file}")
             member.size, member.mode, member.mtime = len(data), 0o600, self._time
             self._archive.addfile(member, io.BytesIO(data))

@@ -86,13 +86,16 @@ def redacted(node: Node, outcome: Outcome, redactor: Redactor) -> Node:
 
 def _redactor(arguments: argparse.Namespace, collection: Collection) -> Redactor:
     hosts = [name for target in collection.targets for name in (target.name, target.address)]
-    users = {_user(), *(target.user for target in collection.targets)}
+    users = {this_user(), *(target.user for target in collection.targets)}
     return Redactor(
-        _key(arguments.redact_key), keep_serials=arguments.keep_serials, hosts=hosts, users=sorted(users - {""})
+        pseudonym_key(arguments.redact_key),
+        keep_serials=arguments.keep_serials,
+        hosts=hosts,
+        users=sorted(users - {""}),
     )
 
 
-def _user() -> str:
+def this_user() -> str:
     """Return who runs this; "" for a user without a name, as containers have them."""
     try:
         return getpass.getuser()
@@ -100,7 +103,7 @@ def _user() -> str:
         return ""
 
 
-def _key(path: Path | None) -> bytes:
+def pseudonym_key(path: Path | None) -> bytes:
     """Return the key of pseudonyms; without a file of the user's, one that is made once and kept."""
     if path is not None:
         try:
