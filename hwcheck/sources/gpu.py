@@ -24,5 +24,5 @@ def _nvml(context):
 SOURCES = (
     # Without persistence the driver starts each GPU when it is opened: one to three seconds for each of eight.
     Source("nvml", "nvml", _nvml, child=True, deadline=40.0, instead=_XML),
-    Source("cuda-sanity", "cuda.sanity", cuda.sanity, child=True, deadline=60.0, tier=DEEP),
+    Source("cuda-sanity", "cuda.sanity", cuda.sanity, child=True, deadline=60.0, tier=DEEP, alone=True),
 )

@@ -8,8 +8,6 @@ structs are the header's (13.615: the unrepairable-memory flag would read 0 alwa
 The library is loaded and asked in a child only: any of these calls may hang in the driver.
 """
 
-import os
-
 from hwcheck.sources import nvml_calls
 from hwcheck.sources.source import Absent
 
@@ -167,22 +165,13 @@ class Nvml:
         if code:
             return code, None
         pids = [self.s.unpack_from("@I", buffer.raw, 24 * i)[0] for i in range(min(number.value, count))]
-        return 0, [{"pid": pid, "name": self.program(pid)} for pid in pids if not _is_ours(pid)]
+        return 0, [{"pid": pid, "name": self.program(pid)} for pid in pids]
 
     def program(self, pid):
         """Return the program of a process, or ""."""
         buffer = self.c.create_string_buffer(256)
         code = self.function("nvmlSystemGetProcessName")(self.c.c_uint(pid), buffer, 256)
         return "" if code else (_text(buffer.raw).split() or [""])[0]
-
-
-def _is_ours(pid):
-    """Tell whether a process is another child of the node program: the first kernel that runs beside this reading."""
-    try:
-        with open("/proc/%d/stat" % pid, "rb") as file:
-            return int(file.read(512).rpartition(b") ")[2].split()[1]) == os.getppid()
-    except (OSError, ValueError, IndexError):
-        return False
 
 
 _TYPES = {"U": "s", "X": "s"}

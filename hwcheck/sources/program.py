@@ -32,18 +32,27 @@ def main(tier=QUICK, off=(), root="", live=True, deadline=60.0, only=(), out=1):
         out: file descriptor of the stream.
     """
     started = time.monotonic()
+    context = Context(root, live, off, os.geteuid())
+    begin(context, out)
+    chosen = [source for source in _of_tier(tier) if source.id not in context.off and (not only or source.id in only)]
+    alone = [source for source in chosen if source.alone or tier == LOAD]
+    capture.run([source for source in chosen if source not in alone], context, out, deadline)
+    _one_by_one(alone, context, out, started + deadline)
+    finish(out, started)
+
+
+def begin(context, out):
+    """Make this process end in order when it is told to, find tools as an operator would, and say hello."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))  # in order: no child outlives us
-    context = Context(root, live, off, os.geteuid())
-    read.confine(root)
+    read.confine(context.root)
     # a login over SSH that is not root's often has no sbin on its PATH, and the tools are there
     os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
     frames.send(out, frames.HELLO, "ok", _hello(context))
-    chosen = [source for source in _of_tier(tier) if source.id not in context.off and (not only or source.id in only)]
-    if tier == LOAD:
-        _one_by_one(chosen, context, out, started + deadline)
-    else:
-        capture.run(chosen, context, out, deadline)
+
+
+def finish(out, started):
+    """Send the end frame, with the CPU time that all of it took."""
     usage = os.times()
     spent = "cpu=%.3f\nchildren_cpu=%.3f\n" % (usage.user + usage.system, usage.children_user + usage.children_system)
     frames.send(out, frames.END, "ok", spent.encode(), time.monotonic() - started)

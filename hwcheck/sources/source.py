@@ -27,15 +27,17 @@ class Source:
         deadline: seconds.
         root: True when an answer needs root; without it the answer is denied, which is said.
         note: seen on iron, in recordings, or in the lab only: ``iron``, ``recorded``, ``lab``.
+        alone: asked after all others and by itself: beside it they would see its work (a context on every GPU).
         instead: format that may come in place of ``kind``, where ``ask`` answers with an :class:`Instead`; "" for none.
     """
 
-    __slots__ = ("argv", "ask", "child", "deadline", "id", "instead", "kind", "note", "root", "tier")
+    __slots__ = ("alone", "argv", "ask", "child", "deadline", "id", "instead", "kind", "note", "root", "tier")
 
     def __init__(
-        self, id, kind, ask=None, argv=None, tier=QUICK, child=False, deadline=10.0, root=False, note="lab", instead=""
-    ):
-        self.id, self.kind, self.ask, self.argv, self.tier = id, kind, ask, argv, tier
+        self, id, kind, ask=None, argv=None, tier=QUICK, child=False, deadline=10.0, root=False, note="lab",
+        alone=False, instead="",
+    ):  # fmt: skip
+        self.id, self.kind, self.ask, self.argv, self.tier, self.alone = id, kind, ask, argv, tier, alone
         self.child, self.deadline, self.root, self.note, self.instead = child, deadline, root, note, instead
 
 

@@ -117,3 +117,14 @@ def is_gone(pid: str) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+def test_the_first_kernel_runs_when_all_others_have_answered() -> None:
+    """It opens a context on every GPU, which NVML would tell as a process and as clocks of work."""
+    request = Request(tier="deep", only=("cuda-sanity", "processes", "space", "nvml"))
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-"], input=request.program(), capture_output=True, timeout=60, check=True
+    )
+    decoder = Decoder()
+    decoder.feed(done.stdout)
+    assert [answer.kind for answer in decoder.answers][-1] == "cuda.sanity"
