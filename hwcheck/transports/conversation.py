@@ -11,10 +11,11 @@ import re
 import secrets
 import shlex
 import time
+from collections.abc import Callable
 
 from hwcheck.errors import TransportError
 from hwcheck.lines import clean
-from hwcheck.transports.stream import Decoder, StreamError
+from hwcheck.transports.stream import Answer, Decoder, StreamError
 from hwcheck.transports.target import Become
 
 MAX_ERRORS = 64 << 10
@@ -62,6 +63,7 @@ class Conversation:
         program: its text.
         python: what runs it.
         become: by sudo, or as the user who logs in.
+        heard: called with each answer as it comes; None for nobody.
 
     Attributes:
         argv: the command, for a process.
@@ -69,7 +71,10 @@ class Conversation:
         fault: why the stream ended before its end; "" where it did not.
     """
 
-    def __init__(self, program: bytes, python: str = "", become: Become | None = None) -> None:
+    def __init__(
+        self, program: bytes, python: str = "", become: Become | None = None,
+        heard: Callable[[Answer], None] | None = None,
+    ) -> None:  # fmt: skip
         self._program = program
         self._python = python or PYTHON
         self._become = become
@@ -78,7 +83,7 @@ class Conversation:
         self._errors = bytearray()
         self._answered = self._sent = False
         self.argv = self._argv()
-        self.decoder = Decoder()
+        self.decoder = Decoder(heard)
         self.fault = ""
 
     def _argv(self) -> tuple[str, ...]:

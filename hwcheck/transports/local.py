@@ -25,7 +25,7 @@ def collect(target: Target, request: Request, last: float, cancel: Cancel) -> Co
     Raises:
         TransportError: the program did not start, or what came back is no stream at all.
     """
-    talk = Conversation(request.program(), target.python or sys.executable, target.become)
+    talk = Conversation(request.program(), target.python or sys.executable, target.become, request.heard)
     began = time.monotonic()
     status = converse(talk.argv, talk, last, cancel)
     late = time.monotonic() >= last

@@ -8,13 +8,14 @@ import hashlib
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hwcheck import __version__, sources
 from hwcheck.transports import cache
+from hwcheck.transports.stream import Answer
 
 PACKAGE = "hwcheck.sources"
 OLDEST_PYTHON = (3, 9)
@@ -32,6 +33,7 @@ class Request:
         root: prefix of all paths on the node; "" for its own.
         live: False for an image.
         deadline: seconds within which the node program ends.
+        heard: called with each answer as it comes; None for nobody.
     """
 
     tier: str = "quick"
@@ -40,6 +42,7 @@ class Request:
     root: str = ""
     live: bool = True
     deadline: float = 60.0
+    heard: Callable[[Answer], None] | None = field(default=None, compare=False)
 
     def program(self) -> bytes:
         """
@@ -47,11 +50,14 @@ class Request:
 
         All modules of the node program as one compressed literal, a loader of ten lines, and this request.
         """
-        call = (
+        return _LOADER.replace(b"@BLOB@", _blob(load=self.tier == "load")) + self.call().encode() + b"\n"
+
+    def call(self) -> str:
+        """Return the last line of the program, which starts it."""
+        return (
             f"main(tier={self.tier!r}, off={self.off!r}, only={self.only!r}, root={self.root!r}, live={self.live!r}, "
             f"deadline={self.deadline!r})"
         )
-        return _LOADER.replace(b"@BLOB@", _blob(load=self.tier == "load")) + call.encode() + b"\n"
 
     def owed(self, came: Iterable[str]) -> Counter[str]:
         """

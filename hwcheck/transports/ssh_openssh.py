@@ -88,7 +88,7 @@ class OpensshTransport:
         if target.connection == PARAMIKO:
             raise TransportError("ansible_connection is paramiko and --ssh is openssh", "Leave one of them out.")
         began = time.monotonic()
-        talk = Conversation(request.program(), target.python, target.become)
+        talk = Conversation(request.program(), target.python, target.become, request.heard)
         status = converse((*self._argv(target), talk.command), talk, last, cancel)
         late = time.monotonic() >= last
         try:

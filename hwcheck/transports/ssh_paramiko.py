@@ -108,7 +108,7 @@ def _session(
         _check_host_key(transport.get_remote_server_key(), keys, config)
         authenticate(transport, config, target, clock)
         channel = transport.open_session(timeout=clock.step("opening a session"))
-        talk = Conversation(request.program(), target.python, target.become)
+        talk = Conversation(request.program(), target.python, target.become, request.heard)
         channel.settimeout(clock.step("starting the program"))
         channel.exec_command(talk.command)
         ended = _pump(channel, talk, clock.last)

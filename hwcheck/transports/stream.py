@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 from urllib.parse import unquote
@@ -57,6 +58,9 @@ class Decoder:
     """
     Feed it bytes in any pieces; it gathers the answers.
 
+    Args:
+        heard: called with each answer as it comes; None for nobody.
+
     Attributes:
         hello: what the node said of itself: host, boot_id, time ...
         ended: the end frame has come; without it the stream was cut off.
@@ -65,7 +69,8 @@ class Decoder:
         asked, heard: the reader's clock when the program was sent and when the hello came; 0 before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, heard: Callable[[Answer], None] | None = None) -> None:
+        self._heard = heard
         self.hello: dict[str, str] = {}
         self.usage: dict[str, str] = {}
         self.ended = False
@@ -155,6 +160,8 @@ class Decoder:
         else:
             seconds = int(milliseconds) / 1000
             self.answers.append(Answer(kind, status, seconds, _text(detail), _text(command), scrub(payload)))
+            if self._heard is not None:
+                self._heard(self.answers[-1])
 
 
 def _shown(data: bytearray) -> str:
