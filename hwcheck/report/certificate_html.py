@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-GPUS, NICS, BASELINES, WAIVERS, WARNINGS = 16, 16, 12, 5, 5
+GPUS, NICS, BASELINES, WAIVERS, WARNINGS = 12, 12, 12, 4, 4
 """Rows at most."""
+LINE, SHORT = 84, 24
+"""Characters of a sentence in a table at most, and of a cell that is not broken."""
 _MARKS = {
     "iron": "tried on real machines",
     "recorded": "tried on recordings of real machines",
@@ -34,14 +36,15 @@ h2{font-size:9pt;margin:2.6mm 0 .8mm;border-bottom:.3mm solid var(--line)}
 text-align:center;padding:1.5mm;margin:0 0 3mm}
 .two{display:grid;grid-template-columns:1fr 1fr;gap:0 6mm}
 table{border-collapse:collapse;width:100%}
+.short,th{white-space:nowrap}
 th{text-align:left;font-weight:600;color:var(--soft)}
 th,td{padding:.1mm 1.2mm .1mm 0;vertical-align:top;overflow-wrap:anywhere}
-.hash,td.id{font-family:ui-monospace,monospace;font-size:7pt}
+.hash,td{font-family:ui-monospace,monospace;font-size:7pt}
 dl{display:grid;align-content:start;grid-template-columns:max-content 1fr;gap:0 2.5mm;margin:0}
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}p{margin:.5mm 0}
 footer{margin-top:3mm;border-top:.3mm solid var(--line);padding-top:1mm;color:var(--soft);font-size:7pt}
 @media print{:root{--ink:#000;--soft:#444;--line:#999;--good:#0b6b3a;--bad:#a11212;--paper:#fff}
-body{padding:0;max-width:none}}
+body{padding:0;max-width:none;font-size:8pt}}
 @page{size:A4;margin:10mm}
 """
 
@@ -116,11 +119,13 @@ def _list(rows: Iterable[tuple[str, str]]) -> str:
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], most: int, what: str) -> str:
     """Write rows; those beyond ``most`` are counted."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join(
-        "<tr>" + "".join(f'<td class="id">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows[:most]
-    )
+    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows[:most])
     more = f"<p>and {len(rows) - most} more {escape(what)}: see the JSON</p>" if len(rows) > most else ""
     return f"<table><tr>{head}</tr>{body}</table>{more}"
+
+
+def _cell(text: str) -> str:
+    return f"<td{' class=short' if len(text) <= SHORT else ''}>{escape(text)}</td>"
 
 
 def _hardware(identity: dict[str, Any]) -> str:
@@ -152,7 +157,7 @@ def _measured(baselines: list[dict[str, Any]]) -> str:
         judged = ", ".join(f"{count} {status}" for status, count in Counter(row["judged"] for row in group).items())
         bound = next((str(row["bound"]) for row in group if row["bound"] is not None), "none")
         source = next((row["source"] for row in group if row["source"]), "")
-        rows.append([name, f"{shown} {unit}", judged, bound, source if len(source) < 70 else source[:67] + "..."])
+        rows.append([name, f"{shown} {unit}", judged, bound, _cut(source, 60)])
     return "<h2>Measured</h2>" + _table(("test", "value", "judged", "bound", "bound from"), rows, BASELINES, "tests")
 
 
@@ -160,7 +165,12 @@ def _waived(waivers: list[dict[str, Any]]) -> str:
     if not waivers:
         return ""
     rows = [
-        [f"{row['check']} {row['subject']}", row["status"], f"{row['owner']}: {row['reason']}"[:120], row["expires"]]
+        [
+            f"{row['check']} {row['subject']}",
+            row["status"],
+            _cut(f"{row['owner']}: {row['reason']}", LINE),
+            row["expires"],
+        ]
         for row in waivers
     ]
     title = f"<h2>Accepted by the site, not right: {len(waivers)}</h2>"
@@ -174,7 +184,7 @@ def _warned(warnings: list[dict[str, Any]]) -> str:
     folded: dict[str, list[dict[str, Any]]] = {}
     for row in warnings:
         folded.setdefault(row["check"], []).append(row)
-    rows = [[check, str(len(group)), _cut(group[0]["message"], 120)] for check, group in folded.items()]
+    rows = [[check, str(len(group)), _cut(group[0]["message"], LINE)] for check, group in folded.items()]
     title = f"<h2>Warnings: {len(warnings)}</h2>"
     return title + _table(("check", "times", "the first of them"), rows, WARNINGS, "checks that warn")
 
@@ -197,5 +207,5 @@ def _rest(certificate: dict[str, Any]) -> str:
     return f"<h2>What was looked at</h2>{_list(rows)}"
 
 
-def _cut(text: str, most: int = 400) -> str:
+def _cut(text: str, most: int = 260) -> str:
     return text if len(text) <= most else text[: most - 4] + " ..."

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from hwcheck.report.certificate_html import certificate_html
 from tests.certificate.runs import GPUS, WAIVED, certificate, finding, run
@@ -79,10 +84,10 @@ def test_many_rows_are_counted() -> None:
     nics = record["nodes"][0]["about"]["nics"]
     record["nodes"][0]["about"]["nics"] = [{**nics[0], "id": f"mlx5_{n}"} for n in range(72)]
     words = page(certificate(record))
-    assert "and 35 more waived findings" in words
-    assert "and 56 more adapters" in words
+    assert "and 36 more waived findings" in words
+    assert "and 60 more adapters" in words
     assert "Warnings: 2" in words
-    assert "mlx5_16" not in words
+    assert "mlx5_12" not in words
 
 
 def test_nothing_measured_is_said() -> None:
@@ -90,3 +95,26 @@ def test_nothing_measured_is_said() -> None:
     record = run()
     record["measurements"] = []
     assert "Nothing was measured" in page(certificate(record))
+
+
+@pytest.mark.slow
+def test_it_prints_on_one_sheet(tmp_path: Path) -> None:
+    """In a real browser the page of a node with more of everything than it shows is one sheet of A4."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no browser")
+    long = "a reason that takes some room, as people write them who want to be understood later " * 3
+    many = [finding("pcie.acs", f"0000:{n:02x}:00.0", "fail", waived={**WAIVED, "reason": long}) for n in range(9)]
+    record = run(*many, *(finding(f"power.limit_{n}", GPUS[0], "warn", message=long) for n in range(9)))
+    about, (measured,) = record["nodes"][0]["about"], record["measurements"]
+    about["gpus"] = [{**about["gpus"][0], "id": f"0000:{n:02x}:00.0", "vbios": "96.00.CF.00.02"} for n in range(20)]
+    about["nics"] = [{**about["nics"][0], "id": f"mlx5_{n}"} for n in range(20)]
+    about["sources"] |= {f"source.{n}": "absent" for n in range(60)}
+    record["measurements"] = [{**measured, "name": f"hwcheck.test.{n}"} for n in range(20)]
+    record["nodes"][0]["simulated"] = True
+    (tmp_path / "page.html").write_text(certificate_html(certificate(record), FINGERPRINT))
+    place = tmp_path / "page.pdf"
+    words = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    printing = ["--no-pdf-header-footer", f"--print-to-pdf={place}", f"file://{tmp_path / 'page.html'}"]
+    subprocess.run([browser, *words, *printing], check=True, capture_output=True, timeout=120)
+    assert re.findall(rb"/Count (\d+)", place.read_bytes()) == [b"1"]
