@@ -2,7 +2,8 @@
 Incidents: findings that belong together, with the lead one and why. This is how the fault tree starts.
 
 A rule says which finding leads which others, and how near they must be: on the same GPU, or anywhere on the node. A
-follower that leads others itself brings them along, so that a chain has one lead.
+follower that leads others itself brings them along, so that a chain has one lead. A warning leads no fail, but for one
+of a measurement: that tells how slow it is, and the setting that warns tells why.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ _OF_GPUS = ("nvml", "nvidia-smi", "cuda", "dcgm")
 """Sources that ask the driver: a GPU that does not answer explains them, and neither the clock nor a port."""
 _BAD = (Status.FAIL, Status.WARN, Status.UNKNOWN)
 _URGENCIES = tuple(Urgency)
+_OVER_PCIE = r"baseline\.(h2d|d2h|p2p|copy_small|host_copy|peer_copy|rdma_write|nccl.*|perftest.*|ib_.*)"
+"""Measurements whose data goes over PCIe, at least where there is no NVLink."""
+_OF_CLOCKS = r"baseline\.(hbm_copy|h2d|d2h|p2p|launch|copy_small|host_copy|peer_copy|nccl.*|dcgm.*)"
+"""Measurements that the GPU's clocks decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,7 @@ class Rule:
     Attributes:
         lead: pattern of the lead's check id.
         follows: pattern of the followers' check ids.
-        near: ``gpu`` (same subject) or ``node``.
+        near: ``gpu`` (same subject, or a measurement that names it) or ``node``.
         text: why, completed by the lead's subject.
         message: pattern that must stand in the lead's message; "" for any.
         unknown: only what could not be told follows.
@@ -87,11 +92,12 @@ RULES = (
     ),
     Rule(
         r"fabric\.(state|status|registration|nvswitch|health).*",
-        r"fabric\..*|nvlink\..*|imex\..*|baseline\.nccl.*|service\.fabric.*|platform\.virtual.*", "node",
+        r"fabric\..*|nvlink\..*|imex\..*|baseline\.(nccl|p2p|peer_copy).*|service\.fabric.*|platform\.virtual.*",
+        "node",
         "the GPU is not a healthy member of its NVLink fabric",
     ),
     Rule(
-        r"pcie\.acs", r"rdma\.(gpudirect.*|completion.*|gdr.*)|baseline\..*", "node",
+        r"pcie\.acs", r"rdma\.(gpudirect.*|completion.*|gdr.*)|" + _OVER_PCIE, "node",
         "ACS redirects peer-to-peer traffic to the root complex; GPUDirect RDMA breaks or crawls",
     ),
     Rule(
@@ -100,11 +106,11 @@ RULES = (
         "there is no way to register GPU memory for RDMA", message="peermem",
     ),
     Rule(
-        r"nvlink\.(active|topology|speed)", r"baseline\.(nccl|p2p).*|fabric\..*", "node",
+        r"nvlink\.(active|topology|speed)", r"baseline\.(nccl|p2p|peer_copy).*|fabric\..*", "node",
         "a GPU without its NVLinks explains slow or failing GPU-to-GPU traffic",
     ),
     Rule(
-        r"power\.(brake|hw.*)", r"clocks\..*|thermal\.hw.*|baseline\..*", "node",
+        r"power\.(brake|hw.*)", r"clocks\..*|thermal\.hw.*|" + _OF_CLOCKS, "node",
         "the platform asserts the power brake; clocks are held down by it",
     ),
     Rule(
@@ -114,7 +120,38 @@ RULES = (
     Rule(
         r"time\.chrony.*", r"time\..*", "node", "the clock is not synchronised; everything else said of it follows",
     ),
-    Rule(r"rdma\.port_state", r"rdma\.(rate|gid|sm).*|baseline\.(ib|nccl).*", "node", "a port is down"),
+    Rule(
+        r"rdma\.(port_state|port_rate|netdev_speed|port_mtu)", r"rdma\.(rate|gid|sm).*|baseline\.(rdma_write|nccl|tcp)",
+        "node", "a port is down or slow",
+    ),
+    # Why a measurement is slow, or does not count.
+    Rule(
+        r"pcie\.(link|gpu_width|gpu_speed|gpu_generation|gpu_width_peers|gpu_gen_peers|max_payload|max_read_request)",
+        _OVER_PCIE, "gpu", "the PCIe link of the GPU is narrow or slow; every copy over it is",
+    ),
+    Rule(
+        r"pcie\.(switch_link|log_bandwidth)|kernel\.iommu(_argument)?", _OVER_PCIE, "node",
+        "the way of PCIe traffic through this node is narrow or leads through the IOMMU",
+    ),
+    Rule(
+        r"clocks\..*|power\.(limit|default|profile)|hbm\.memory_clock|thermal\..*", _OF_CLOCKS, "gpu",
+        "the GPU's clocks are held down; what is measured on it is slow, or does not count",
+    ),
+    Rule(
+        r"hbm\..*|xid\.(48|63|64|92|94|95)", r"baseline\.hbm_copy", "gpu",
+        "the GPU's memory corrects, remaps or lacks a part",
+    ),
+    Rule(r"c2c\..*", r"baseline\.(h2d|d2h|host_copy)", "gpu", "the links between the GPU and its Grace are not all up"),
+    Rule(
+        r"cpu\.(governor|epp|turbo|idle_latency|log_throttled)|sysctl\.numa_balancing|memory\.thp|numa\.irqs",
+        r"baseline\.(launch|copy_small|os_jitter|cpu_memory)", "node",
+        "the CPUs are slow to wake, or are interrupted; so is what waits for them",
+    ),
+    Rule(
+        r"memory\.(total|corrected|uncorrected|log_errors)|numa\.(layout|memory)", r"baseline\.cpu_memory", "node",
+        "the memory of the CPUs lacks a part or corrects errors",
+    ),
+    Rule(r"storage\..*", r"baseline\.disk", "node", "the disk is not well; so are its figures"),
     Rule(
         r"xid\.79", r"pcie\.(device_lost|aer.*|errors)|gpu\.log_on_bus", "gpu",
         "the GPU fell off the bus; its registers read as ones",
@@ -185,7 +222,9 @@ def group(findings: list[Finding]) -> list[Incident]:
         rule = next(rule for index, (direct, rule) in parent.items() if direct == lead)
         where = f" ({findings[lead].subject})" if findings[lead].subject.id else ""
         incidents.append(Incident(lead, tuple(sorted(follows)), f"{rule.text[0].upper()}{rule.text[1:]}{where}."))
-    return sorted(incidents, key=lambda item: (_severity(findings[item.lead]), item.lead))
+    return sorted(
+        incidents, key=lambda item: (min(_severity(findings[i]) for i in (item.lead, *item.follows)), item.lead)
+    )
 
 
 def _root(parent: dict[int, tuple[int, Rule]], index: int) -> int:
@@ -201,13 +240,21 @@ def _is_lead(rule: Rule, finding: Finding) -> bool:
 
 
 def _follows(rule: Rule, lead: Finding, finding: Finding) -> bool:
-    if not re.fullmatch(rule.follows, finding.check) or (lead.status is Status.WARN and finding.status is Status.FAIL):
+    milder = lead.status is Status.WARN and finding.status is Status.FAIL and finding.family != "baseline"
+    if milder or not re.fullmatch(rule.follows, finding.check):
         return False
     if rule.unknown and not _for_that_reason(lead, finding):
         return False
     if rule.source and (lead.origin is None or finding.origin is None or lead.origin.source != finding.origin.source):
         return False
-    return rule.near == "node" or finding.subject.id == lead.subject.id or finding.subject.kind == "node"
+    return rule.near == "node" or finding.subject.kind == "node" or _same(lead, finding)
+
+
+def _same(lead: Finding, finding: Finding) -> bool:
+    """Tell whether a finding is about the lead's subject, or a measurement whose name has it."""
+    if finding.subject.kind == "measurement":
+        return bool(lead.subject.id) and lead.subject.id in finding.subject.id
+    return finding.subject.id == lead.subject.id
 
 
 def _for_that_reason(lead: Finding, finding: Finding) -> bool:

@@ -78,6 +78,10 @@ SOURCES = (
     _source("load-nccl", "nccl-tests", _all_reduce, 300.0),
     _source(
         "load-dcgm", "dcgmi-diag.json",
-        _tool("dcgmi-diag.json", "dcgmi", "package datacenter-gpu-manager-4-core, before DCGM 4 datacenter-gpu-manager", "diag", "-r", "2", "-j"), 900.0,
+        _tool(
+            "dcgmi-diag.json", "dcgmi", "package datacenter-gpu-manager-4-core, before DCGM 4 datacenter-gpu-manager",
+            "diag", "-r", "2", "-j",
+        ),
+        900.0,
     ),
 )  # fmt: skip

@@ -20,6 +20,7 @@ from tests.machines import as_q, hgx_h200
 
 ONE, TWO = gpu_at("18:00.0"), gpu_at("2a:00.0")
 SWITCH = Subject("switch", "0000:05:00.0")
+PAIR = Subject("measurement", "hwcheck.p2p@0000:2a:00.0>0000:18:00.0")
 RESULT = Subject("measurement", "nccl.all_reduce")
 WAIVED = {"owner": "ops", "reason": "RMA", "expires": "2999-12-31"}
 
@@ -47,6 +48,16 @@ def chains(*findings: Finding) -> list[list[str]]:
         [("xid.74", ONE), ("nvlink.active", ONE), ("sxid.12028", SWITCH)],
         [("nvlink.active", ONE), ("baseline.nccl_busbw", RESULT)],
         [("pcie.acs", NODE), ("baseline.nccl_busbw", RESULT)],
+        [("pcie.link", Subject("pci", "0000:18:00.0")), ("baseline.h2d", ONE), ("baseline.d2h", ONE)],
+        [("pcie.gpu_width", ONE), ("baseline.h2d", ONE), ("baseline.p2p", PAIR)],
+        [("clocks.hw_slowdown", ONE), ("baseline.hbm_copy", ONE), ("baseline.launch", ONE)],
+        [("power.limit", ONE), ("baseline.hbm_copy", ONE)],
+        [("nvlink.active", ONE), ("baseline.p2p", PAIR)],
+        [("kernel.iommu", NODE), ("baseline.d2h", ONE)],
+        [("hbm.remap_pending", ONE), ("baseline.hbm_copy", ONE)],
+        [("cpu.governor", NODE), ("baseline.launch", ONE), ("baseline.cpu_memory", Subject("numa", "0"))],
+        [("sysctl.numa_balancing", NODE), ("baseline.os_jitter", NODE)],
+        [("storage.raid", NODE), ("baseline.disk", Subject("measurement", "hwcheck.disk.read@/scratch"))],
         [("driver.api_mismatch", NODE), ("gpu.access", NODE)],
         [("driver.fabric_manager", NODE), ("driver.cuda_init", NODE)],
     ],
@@ -119,6 +130,21 @@ def test_a_warning_never_leads_a_fail() -> None:
     assert chains(finding("xid.79", ONE, Status.WARN), finding("xid.45", ONE, Status.FAIL)) == []
 
 
+def test_a_setting_that_warns_leads_the_figure_that_fails() -> None:
+    """How slow it is tells the measurement; why tells the setting. The incident stands among the fails."""
+    findings = [
+        finding("time.chrony_sync", NODE, Status.WARN), finding("time.source", NODE, Status.WARN),
+        finding("baseline.launch"), finding("cpu.governor", NODE, Status.WARN),
+    ]  # fmt: skip
+    assert [(incident.lead, incident.follows) for incident in group(findings)] == [(3, (2,)), (0, (1,))]
+
+
+def test_a_figure_that_does_not_count_follows_what_spoilt_it() -> None:
+    """A copy at a locked clock is unknown, and the lock is its cause; another GPU's is not."""
+    told = [finding("clocks.lock", ONE, Status.WARN), finding("baseline.hbm_copy", ONE, Status.UNKNOWN)]
+    assert group([*told, finding("baseline.hbm_copy", TWO, Status.UNKNOWN)])[0].follows == (1,)
+
+
 def test_a_waived_finding_leads_nothing_and_follows_nothing() -> None:
     """What the site accepts explains no new fault away."""
     for waived in (0, 1):
@@ -170,10 +196,11 @@ def test_incidents_share_nothing_and_have_no_cycles(findings: list[Finding]) -> 
 @settings(deadline=None)
 @given(st.lists(FINDINGS, max_size=8))
 def test_a_lead_is_not_milder_than_what_follows_directly(findings: list[Finding]) -> None:
-    """No incident of a warning holds a fail: the fail would be explained away."""
+    """No incident of a warning holds a fail, which would be explained away; that of a measurement is a symptom."""
     for incident in group(findings):
         if findings[incident.lead].status is Status.WARN:
-            assert all(findings[index].status is not Status.FAIL for index in incident.follows)
+            worse = [findings[index] for index in incident.follows if findings[index].status is Status.FAIL]
+            assert all(one.family == "baseline" for one in worse)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[f"{n} {rule.lead}" for n, rule in enumerate(RULES)])

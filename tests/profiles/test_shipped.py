@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import hwcheck.checks
+from hwcheck.baselines import OWN
 from hwcheck.checks.expected import compile_entry
 from hwcheck.engine import Judge
 from hwcheck.facts import NAMES, Snapshot
@@ -161,6 +162,7 @@ def test_every_bound_of_a_platform_is_read() -> None:
         for entry in (layer.data.get("checks") or {}).values()
         for condition in [*(entry or {}).get("when", ()), *(entry or {}).get("unless", ())]
     }
+    asked |= {own.bound for own in OWN.values()}
     for name in PLATFORMS:
         for id in _layer(name).data.get("bounds") or {}:
             assert f'"{id}"' in sources or id in asked, (name, id)
