@@ -60,7 +60,7 @@ PURE = {
 ADAPTERS = {
     "readers": {"facts", "evidence", "errors", "lines", "parse"},
     "report": set(PURE) - {"pipeline"},
-    "transports": {"__init__", "facts", "evidence", "errors", "lines", "parse", "sources", "scrub"},
+    "transports": {"__init__", "baselines", "facts", "evidence", "errors", "lines", "parse", "sources", "scrub"},
     "evidence_dir": {"errors"},
     "keyring": {"errors"},
     "gate": {"__init__", "certificate", "errors", "findings", "sources"},
@@ -68,6 +68,7 @@ ADAPTERS = {
     "apply": {"errors", "findings", "plan", "rollout", "writers"},
     "places": {"errors"},
     "history": {"facts", "places"},
+    "store": {"errors", "places"},
     "lab": {"errors", "sources"},
 }
 """Part that meets the outside → what it may import of the core and of what it carries to nodes; no other adapter."""
