@@ -91,14 +91,16 @@ def of_node(verdict: NodeVerdict, certificate: dict[str, Any], also: Iterable[st
     fails = [finding for finding in _in_order(verdict) if finding.status is Status.FAIL]
     if fails:
         return Answer(NOT_READY, _said(fails))
+    untold = [finding for finding in _in_order(verdict) if finding.status is Status.UNKNOWN]
+    if missing := [*_not_told(verdict, also)]:  # then nothing is known of parts and settings either
+        return Answer(UNTOLD, _said(untold) if untold else "not told: " + ", ".join(missing))
     if wrong := [*_other_machine(verdict, certificate), *drift(verdict.findings, certificate)]:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         return Answer(NOT_READY, wrong[0] + more)
-    untold = [finding for finding in _in_order(verdict) if finding.status is Status.UNKNOWN]
     if untold:
         return Answer(UNTOLD, _said(untold))
-    if missing := [*_not_told(verdict, also), *_settings_not_told(verdict.findings, certificate)]:
-        return Answer(UNTOLD, "not told: " + ", ".join(missing))
+    if settings := _settings_not_told(verdict.findings, certificate):
+        return Answer(UNTOLD, "not told: " + ", ".join(settings))
     passed, warned = verdict.coverage["pass"], verdict.coverage["warn"]
     return Answer(READY, f"{certified(certificate)}; {passed} checks passed, {warned} warned")
 

@@ -42,8 +42,9 @@ class Memory:
             self._load()
         except FileNotFoundError:
             pass
-        except (OSError, ValueError) as error:
-            self.trouble = f"{folder}/{self.name} is not believed: {getattr(error, 'strerror', None) or error}"
+        except (OSError, ValueError, RecursionError) as error:
+            why = getattr(error, "strerror", None) or (error if type(error) is ValueError else "it is not understood")
+            self.trouble = f"{folder}/{self.name} is not believed: {why}"
 
     def _load(self) -> None:
         folder = self._open_folder()

@@ -28,10 +28,8 @@ LEFT_OUT = {
     "adjtimex": "offsets move",
     "proc-meminfo": "moves",
     "proc-cpuinfo": "holds the frequency of the moment; counts and models are in sysfs-cpu",
-    "processes": "comes and goes with jobs",
     "space": "moves",
     "net-pause": "an ioctl for each interface; settings of RoCE are the full check's",
-    "irq-affinity": "irqbalance moves interrupts",
 }
 """Quick source → why the fast look does without it."""
 
@@ -62,12 +60,20 @@ def _only(stands: Callable[[bytes], bool]) -> Callable[[bytes], bytes]:
     return lambda body: b"\n".join(line for line in body.split(b"\n") if stands(line))
 
 
+def _hanging(body: bytes) -> Iterator[bytes]:
+    """Name the processes that hang; who else holds a GPU comes and goes with jobs."""
+    for line in body.split(b"\n"):
+        if b" state=D " in line:
+            yield line.split(b" ", 1)[0]
+
+
 _STANDING = {
     "kernel.log": _only(lambda line: any(word in line for word in KERNEL_WORDS)),
     "proc.kernel": _only(lambda line: b"/proc/uptime" not in line),
     "lsmod": lambda body: b"\n".join(sorted(line.split(b" ", 1)[0] for line in body.split(b"\n"))),
     "sysfs.infiniband": _only(lambda line: b"counters/" not in line),
     "sysfs.net": _only(lambda line: b"/statistics/" not in line),
+    "proc.holders": lambda body: b"\n".join(_hanging(body)),
     "proc.mountinfo": _only(
         lambda line: not any(place in line for place in (b" /run/", b" /var/lib/", b" /proc/", b" /tmp"))
     ),
