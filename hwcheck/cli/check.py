@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from hwcheck.cli.store import add_keep_option
 from hwcheck.cli.targets import Collection, add_target_options
 from hwcheck.cli.trouble import told
 from hwcheck.errors import UsageError
@@ -43,6 +44,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--no-state", action="store_true", help="neither compare with the last reading of the node nor keep this one"
     )
+    add_keep_option(parser)
     add_target_options(parser)
     parser.set_defaults(run=run)
 

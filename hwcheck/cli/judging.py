@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hwcheck import __version__
 from hwcheck.checks import COMPARED
@@ -30,6 +30,9 @@ from hwcheck.transports.outcome import Outcome
 from hwcheck.transports.target import Target
 from hwcheck.waivers import Waiver, load_waivers
 
+if TYPE_CHECKING:
+    from hwcheck.cli.recorder import Recorder
+
 
 class Bench:
     """
@@ -47,6 +50,8 @@ class Bench:
         self.started = dt.datetime.now(dt.UTC)
         self.strict = bool(arguments.strict)
         self.form = str(arguments.format)
+        self._store: str | None = getattr(arguments, "store", None)
+        self.recorder: Recorder | None = None
         self._profiles = ProfileSet(arguments.site)
         self._platform = str(arguments.profile)
         if self._platform:
@@ -81,6 +86,18 @@ class Bench:
             self._pipelines[key] = Pipeline(profiles, chosen, self._only, self._waivers, fleet)
         return self._pipelines[key]
 
+    def open_store(self) -> None:
+        """
+        Get ready to keep this run, where that is asked for; called before any node is read.
+
+        Raises:
+            StoreError: the command line names no store.
+        """
+        if self._store not in (None, "none"):
+            from hwcheck.cli.recorder import Recorder  # noqa: PLC0415 - SQLAlchemy is slow to import
+
+            self.recorder = Recorder(self._store, "check", self.profile, self.started)
+
     @property
     def profile(self) -> dict[str, str]:
         """Which profile judges, and the hash of all layers."""
@@ -97,15 +114,20 @@ class Bench:
         """Print verdicts and return the exit code."""
         tally = Tally(strict=self.strict)
         started = self.started.isoformat(timespec="seconds")
+        seen = tally.count(self.then_fleet(verdicts))
+        recorder = self.recorder
         with printing():
-            report(tally.count(self.then_fleet(verdicts)), self.form, self.profile, started, strict=self.strict)
+            report(recorder.see(seen) if recorder else seen, self.form, self.profile, started, strict=self.strict)
             sys.stdout.flush()  # a reader that is gone shows here, not in a traceback of the interpreter's end
+        if recorder:
+            recorder.keep()
         return tally.exit_code
 
 
 def judge_posted(arguments: argparse.Namespace) -> int:
     """Judge evidence named on the command line."""
     bench = Bench(arguments)
+    bench.open_store()
     return bench.report(
         verdict for evidence in _read(arguments.evidence) for verdict in bench.posted.judge_all(evidence)
     )
@@ -123,6 +145,7 @@ def _read(paths: list[str]) -> Iterator[Evidence]:
 def judge_live(arguments: argparse.Namespace, collection: Collection) -> int:
     """Judge nodes as they answer; JSON and JUnit come in the order of the inventory, the others as they come."""
     bench = Bench(arguments)
+    bench.open_store()
     for target in collection.targets:
         bench.pipeline(target)  # a host's layer that does not load stops before anything is read
     state = None if arguments.no_state or collection.request.root else _state()

@@ -21,10 +21,13 @@ from hwcheck.cli import check as check_verb
 from hwcheck.cli import collect as collect_verb
 from hwcheck.cli import explain as explain_verb
 from hwcheck.cli import gate as gate_verb
+from hwcheck.cli import history as history_verb
 from hwcheck.cli import lab as lab_verb
 from hwcheck.cli import plan as plan_verb
 from hwcheck.cli import report as report_verb
 from hwcheck.cli import rma as rma_verb
+from hwcheck.cli import status as status_verb
+from hwcheck.cli import store as store_verb
 from hwcheck.cli import verify as verify_verb
 from hwcheck.errors import HwcheckError
 
@@ -82,6 +85,9 @@ def build_parser() -> argparse.ArgumentParser:
     rma_verb.add_parser(verbs)
     gate_verb.add_parser(verbs)
     report_verb.add_parser(verbs)
+    history_verb.add_parser(verbs)
+    status_verb.add_parser(verbs)
+    store_verb.add_parser(verbs)
     explain_verb.add_parser(verbs)
     lab_verb.add_parser(verbs)
     return parser

@@ -1,4 +1,4 @@
-"""What options take: numbers within limits, and names that are not empty."""
+"""What options take: numbers within limits, ages, and names that are not empty."""
 
 from __future__ import annotations
 
@@ -41,3 +41,11 @@ def count(text: str) -> int:
     if not 0 < value <= 1024:
         raise argparse.ArgumentTypeError("from 1 to 1024")
     return value
+
+
+def age(text: str) -> float:
+    """Read an age, ``90d``, ``12h`` or ``30m``; returns seconds."""
+    units = {"d": 86400.0, "h": 3600.0, "m": 60.0}
+    if text[-1:] not in units or not text[:-1].isdecimal() or len(text) > 8:
+        raise argparse.ArgumentTypeError("an age is a number with a unit: 90d, 12h or 30m")
+    return int(text[:-1]) * units[text[-1]]

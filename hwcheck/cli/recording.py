@@ -20,7 +20,7 @@ from hwcheck.store import Store
 
 def new_name(started: dt.datetime) -> str:
     """Return a name for a run that begins now; names sort by time."""
-    return f"{started.astimezone(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    return f"{started.astimezone(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
 def record_of(
