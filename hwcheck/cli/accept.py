@@ -35,6 +35,11 @@ def add_parser(verbs: Any) -> None:
     )
     steps.add_argument("--suite", metavar="PATH", action="append", default=[],
                        help="tests of the site (pytest) that must pass too; needs hwcheck[suite]")  # fmt: skip
+    steps.add_argument(
+        "--after", metavar="PART", default="",
+        help="a part was swapped (gpu2, nic3, mlx5_4, cable mlx5_4): measure only what it takes part in, and carry the "
+        "other figures over from the last acceptance",
+    )  # fmt: skip
     sign = parser.add_argument_group("certificates")
     sign.add_argument(
         "--key", metavar="FILE", type=Path, help="ed25519 key that signs (default: one made at first use)"

@@ -15,6 +15,7 @@ from typing import Any
 
 from hwcheck.certificate import evidence_hash
 from hwcheck.cli import certifying
+from hwcheck.cli.accept_after import After
 from hwcheck.cli.accept_change import Change
 from hwcheck.cli.accept_folder import DONE, FIX, MEASURE, AcceptFolder
 from hwcheck.cli.accept_report import tell, write_files
@@ -89,10 +90,16 @@ class _Acceptance:
         began = dt.datetime.now(dt.UTC)
         bench = Bench(self._arguments)
         referring = Referring(load_pinned(self._arguments.references), self._store, self._arguments.profile)
+        measuring = Measuring(self._arguments, bench, referring.of)
+        if self._arguments.after:
+            after = After(self._arguments, self._store)
+            measuring = Measuring(self._arguments, bench, referring.of, after.carry)
+            if not self._arguments.tests:  # a cable, an adapter: no test of one node uses it
+                return measuring.only_judge(read)
         if self._arguments.no_baseline:
-            return Measuring(self._arguments, bench, referring.of).only_judge(read)
+            return measuring.only_judge(read)
         say("measuring; each test runs alone on its node")
-        measured = Measuring(self._arguments, bench, referring.of).measure(read)
+        measured = measuring.measure(read)
         told = ((one.name, one.left_out or f"{len(one.verdict.measurements)} figures") for one in measured)
         self._folder.note("baseline", told, began)
         return measured

@@ -105,12 +105,17 @@ class Measuring:
         arguments: of the verb: targets, ``load_timeout``, ``idle_ignore``, ``tests`` (sources of the load; [] for all).
         bench: what judges.
         references: what measurements are held against beside the profile.
+        complete: adds to the facts of a node before it is judged; raises UsageError where that cannot be.
     """
 
-    def __init__(self, arguments: argparse.Namespace, bench: Bench, references: ReferencesOf) -> None:
+    def __init__(
+        self, arguments: argparse.Namespace, bench: Bench, references: ReferencesOf,
+        complete: Callable[[Snapshot], None] = lambda _: None,
+    ) -> None:  # fmt: skip
         self._arguments = arguments
         self._bench = bench
         self._references = references
+        self._complete = complete
 
     def measure(self, read: Iterable[Outcome]) -> list[Measured]:
         """
@@ -152,4 +157,5 @@ class Measuring:
         if evidence.unreachable:
             return pipeline.judge(evidence)
         snapshot = take_snapshot(evidence)
+        self._complete(snapshot)
         return pipeline.judge_snapshot(snapshot, references=self._references(snapshot))

@@ -45,6 +45,7 @@ declare(
 )
 
 CONDITIONS = {
+    "carried_from": "run of an earlier acceptance that measured it; a part was swapped since that it does not touch",
     "ranks": "NCCL ranks, one GPU each: counted, or computed from busbw / algbw",
     "hosts": "host names that the ranks run on; None where the list of ranks is not complete",
     "size": "message size in B that the value belongs to",
@@ -97,6 +98,7 @@ CONDITIONS = {
     "numa_refused": "the kernel's word for what it refused of the binding",
     "numa_unknown": "why the binding could not even be tried",
     "busy": "share of all CPUs that worked in the moment before, in percent",
+    "runaways": "programs (pid and name) that ran, or waited for a CPU, each time they were looked at before",
     "load_average": "of one minute, before",
     "governor": "frequency governor of the first CPU",
     "threads": "processes that worked at once",
