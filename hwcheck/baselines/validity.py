@@ -15,6 +15,8 @@ _BOUND_TESTS = frozenset(("h2d", "d2h", "launch", "copy.small", "cpu.memory"))
 """Tests whose figure depends on the NUMA node they run on."""
 _HOST_TESTS = frozenset(("cpu.memory", "os.jitter", "disk.read", "disk.write", "disk.latency", "tcp"))
 """Tests that the CPUs take part in: those must be idle before."""
+_SHORT_TESTS = frozenset(("launch", "copy.small"))
+"""Tests of microseconds: whoever takes the CPU meanwhile shows in them."""
 SAMPLES_LEAST = 5
 SPREAD_MOST = 10.0
 """
@@ -123,10 +125,13 @@ def _binding(test: str, on: str, conditions: dict[str, Any]) -> list[Doubt]:  # 
 
 
 def _idle(test: str, on: str, conditions: dict[str, Any]) -> list[Doubt]:  # noqa: ARG001 - one form for all
-    busy = conditions.get("busy", 0)
+    busy, runaways = conditions.get("busy", 0), conditions.get("runaways")
+    found = []
     if test in _HOST_TESTS and busy > BUSY_MOST:
-        return [Doubt("idle", f"the node was not idle before ({busy:g} % of its CPUs worked)")]
-    return []
+        found.append(Doubt("idle", f"the node was not idle before ({busy:g} % of its CPUs worked)"))
+    if test in _HOST_TESTS | _SHORT_TESTS and runaways:
+        found.append(Doubt("idle", f"a program held a CPU all the time before ({', '.join(runaways[:3])})"))
+    return found
 
 
 def _repeats(test: str, on: str, conditions: dict[str, Any]) -> list[Doubt]:  # noqa: ARG001 - one form for all

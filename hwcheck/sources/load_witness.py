@@ -27,6 +27,7 @@ _LINK = {
 _PROCESSES = ("ComputeRunningProcesses_v3", "GraphicsRunningProcesses_v3")
 _LOG_CAP = 4 << 20
 _INTERRUPTS = 5  # names that are told
+_LOOKS = 5  # at who runs: one that does each time takes a CPU for itself
 
 
 class Library:
@@ -222,12 +223,18 @@ def host_before(root, seconds=0.25):
     Look at the host for a moment before a measurement.
 
     Returns:
-        ``busy``: share of all CPUs that work, in percent; ``load_average`` of a minute; ``governor`` of the first CPU.
+        ``busy``: share of all CPUs that work, in percent; ``runaways``: programs that ran whenever they were looked
+        at; ``load_average`` of a minute; ``governor`` of the first CPU.
     """
     told = {}
     before = _cpu_time(root)
-    time.sleep(seconds)
+    running = _running(root)
+    for _ in range(_LOOKS):
+        time.sleep(seconds / _LOOKS)
+        running = {pid: name for pid, name in _running(root).items() if running.get(pid) == name}
     after = _cpu_time(root)
+    if os.path.isdir(root + "/proc/1"):
+        told["runaways"] = ["%d %s" % item for item in sorted(running.items())][:8]
     if before and after and sum(after) > sum(before):
         grown = [new - old for old, new in zip(before, after)]
         told["busy"] = round(100.0 * (1 - (grown[3] + grown[4]) / sum(grown)), 1)
@@ -239,6 +246,22 @@ def host_before(root, seconds=0.25):
 
 
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+
+
+def _running(root):
+    """Return the processes that run at this moment, or wait for a CPU: pid → name. This program is none of them."""
+    found = {}
+    try:
+        names = [name for name in os.listdir(root + "/proc") if name.isdigit()]
+    except OSError:
+        return found
+    own = os.getpgrp()
+    for name in names:
+        head, mark, rest = first_line("%s/proc/%s/stat" % (root, name)).rpartition(") ")
+        words = rest.split()
+        if mark and words[:1] == ["R"] and words[2:3] != [str(own)]:
+            found[int(name)] = head.partition("(")[2][:15]
+    return found
 
 
 def _cpu_time(root):

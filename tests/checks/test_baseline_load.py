@@ -110,6 +110,15 @@ def test_a_busy_node_makes_the_figures_of_its_cpus_unknown() -> None:
     assert only(line("hbm.copy", 4000, busy=40.0)).status is Status.PASS
 
 
+@pytest.mark.parametrize("test", ["launch", "copy.small", "os.jitter"])
+def test_a_program_that_runs_wild_spoils_what_lasts_microseconds(test: str) -> None:
+    """It is named; a copy of gigabytes does not mind."""
+    found = only(line(test, 5, unit="us", runaways=["5200 osqueryd"]))
+    assert found.status is Status.UNKNOWN
+    assert "a program held a CPU all the time before (5200 osqueryd)" in found.message
+    assert only(line("h2d", 55, runaways=["5200 osqueryd"])).status is Status.PASS
+
+
 @pytest.mark.parametrize(
     "seen",
     [

@@ -368,6 +368,20 @@ def test_lines_of_the_kernel_log_count_from_the_beginning_of_the_window(tmp_path
     assert witness.told()["xids"] == ["6,2,200,-;NVRM: Xid (PCI:0000:18:00): 94, new"]
 
 
+def process(root: Path, pid: int, name: str, state: str) -> None:
+    """Make a process of a node."""
+    (root / f"proc/{pid}").mkdir(parents=True, exist_ok=True)
+    (root / f"proc/{pid}/stat").write_text(f"{pid} ({name}) {state} 1 {pid} {pid} 0\n")
+
+
+def test_a_program_that_never_sleeps_is_named(tmp_path: Path) -> None:
+    """One that ran each time holds a CPU; those that sleep do not, whatever their names look like."""
+    process(tmp_path, 1, "systemd", "S")
+    process(tmp_path, 5200, "osqueryd", "R")
+    process(tmp_path, 5300, "a) R 1", "S")
+    assert load_witness.host_before(str(tmp_path), 0.01)["runaways"] == ["5200 osqueryd"]
+
+
 def test_a_log_that_may_not_be_read_is_said(tmp_path: Path) -> None:
     """No log is no clean log."""
     seen = load_witness.NodeWitness(Context(str(tmp_path))).told()
