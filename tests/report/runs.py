@@ -1,0 +1,71 @@
+"""Runs that reports are made of: of lab nodes, judged as by ``hwcheck check``, and of verdicts made by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hwcheck.findings import NodeVerdict
+from hwcheck.lab import nodes
+from hwcheck.parse import take_snapshot
+from hwcheck.pipeline import Pipeline
+from hwcheck.profiles import ProfileSet
+from hwcheck.report.json_run import dump, run_object
+from tests.lab.lab_node import evidence_from
+
+PROFILE = {"name": "auto", "hash": "0123456789abcdef"}
+STARTED = "2030-01-01T10:00:00+00:00"
+FAULTS = {"gpu-001": (), "gpu-002": ("gpu-lost", "nic-link-x8", "nvlinks-dead", "numa-balancing")}
+
+
+def run_of(*verdicts: NodeVerdict, **more: Any) -> dict[str, Any]:
+    """Return a run, as a reader of its JSON gets it."""
+    run: dict[str, Any] = json.loads(dump(run_object(verdicts, "hwcheck 1.0", PROFILE, STARTED)))
+    return {**run, **more}
+
+
+def lab_verdicts(folder: Path) -> list[NodeVerdict]:
+    """Judge two lab nodes in tree form: a healthy one, and one that lost a GPU, lanes and links."""
+    pipeline = Pipeline(ProfileSet())
+    made = []
+    for name, faults in FAULTS.items():
+        node, _ = nodes.up(folder, name, "hgx-h200", list(faults))
+        made.append(pipeline.judge_snapshot(take_snapshot(evidence_from(node))))
+    return made
+
+
+def measured(run: dict[str, Any], node: str) -> None:
+    """Add copies of HBM, the third of which is slow and fails, and a series of jitter."""
+    gpus = [part["id"] for one in run["nodes"] if one["name"] == node for part in one["about"]["gpus"]]
+    for number, gpu in enumerate(gpus[:4]):
+        value = 2710.5 if number == 2 else 3900.0 + number
+        run["measurements"].append(_measurement(node, f"hwcheck.hbm.copy@{gpu}", value, "GB/s", {"repeats": 5}))
+    series = [3.0 + (60.0 if number % 40 == 39 else number % 3) for number in range(200)]
+    run["measurements"].append(_measurement(node, "hwcheck.os.jitter@numa0", 5.0, "us", {"series": series}))
+    said = {
+        "check": "baseline.host_copy", "subject": f"hwcheck.hbm.copy@{gpus[2]}", "status": "fail", "urgency": "note",
+        "observed": 2710.5, "expected": ">= 3700 GB/s", "message": "HBM copy is slow", "evidence": None, "remedy": None,
+        "waived": None,
+    }  # fmt: skip
+    run["findings"].append({"id": len(run["findings"]), "node": node, **said})
+    next(one for one in run["nodes"] if one["name"] == node)["coverage"]["fail"] += 1
+
+
+def accepted(run: dict[str, Any], node: str) -> None:
+    """Add what an accept adds: its name, stages, and what it changed."""
+    times = [f"2030-01-01T10:0{minute}:00+00:00" for minute in range(4)]
+    stages: Iterable[str] = ("collect", "check", "apply")
+    run.update(kind="accept", run="20300101-100000-a1b2", ended=times[3], who="ops@head01")
+    run["stages"] = [
+        {"node": node, "stage": stage, "began": times[i], "ended": times[i + 1], "outcome": f"{stage} done"}
+        for i, stage in enumerate(stages)
+    ]
+    change = {"mechanism": "sysctl", "key": "kernel.numa_balancing", "from": "1", "to": "0", "status": "changed"}
+    run["changes"] = [{"node": node, "check": "sysctl.numa_balancing", "subject": "", "why": "written", **change}]
+
+
+def _measurement(node: str, subject: str, value: float, unit: str, conditions: dict[str, Any]) -> dict[str, Any]:
+    name = subject.partition("@")[0]
+    return {"node": node, "name": name, "subject": subject, "value": value, "unit": unit, "conditions": conditions}
