@@ -22,7 +22,7 @@ ROCE = ("hgx-h100", "hgx-b200")
 INFINIBAND = ("hgx-h200", "gb200")
 X86 = HGX
 WRITE, ACT, HANDS = "write", "act", "hands"
-_FILES = ("gpu", "memory", "fabric", "link", "host", "kernel", "driver")
+_FILES = ("gpu", "memory", "fabric", "link", "host", "kernel", "driver", "load")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class Fault:
         stays: it is there again after a reboot.
         deep: seen in the deep tier only.
         hangs: a source does not answer, so reading takes until the deadline.
+        load: seen only by measuring, or after the first load.
+        figures: what it makes worse under load: tests of hwcheck's own (``h2d``) and of tools (``ib_write_bw``).
         library: shown by the lab's NVML only, which needs a C compiler; nvidia-smi does not tell it.
         fix: what mends it: ``write`` a setting, ``act``, or ``hands`` (parts, packages, other people's decisions).
         how: the mechanism of a write, what an act is.
@@ -56,6 +58,8 @@ class Fault:
     stays: bool
     deep: bool
     hangs: bool
+    load: bool
+    figures: tuple[str, ...]
     library: bool
     fix: str
     how: str
@@ -84,6 +88,8 @@ def fault(
     stays: bool = False,
     deep: bool = False,
     hangs: bool = False,
+    load: bool = False,
+    figures: tuple[str, ...] = (),
     library: bool = False,
     fix: str = HANDS,
     how: str = "",
@@ -92,7 +98,9 @@ def fault(
 
     def declare(apply: Callable[[Machine, int], None]) -> Callable[[Machine, int], None]:
         name = apply.__name__.replace("_", "-")
-        FAULTS[name] = Fault(name, apply, leads, also, told, on, part, stays, deep, hangs, library, fix, how)
+        FAULTS[name] = Fault(
+            name, apply, leads, also, told, on, part, stays, deep, hangs, load, figures, library, fix, how
+        )
         return apply
 
     return declare

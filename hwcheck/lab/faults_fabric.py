@@ -11,7 +11,7 @@ _UNHEALTHY = 2
 _DEGRADED_MASK = "0x1A9"
 
 
-@fault("nvlink.active", "nvlink.uniform", part=2, stays=True)
+@fault("nvlink.active", "nvlink.uniform", part=2, stays=True, figures=("p2p",))
 def nvlinks_dead(machine: Machine, part: int) -> None:
     """Two NVLinks of a GPU are down."""
     state = machine.gpus[part].state
@@ -26,7 +26,7 @@ def nvlink_errors(machine: Machine, part: int) -> None:
     state["nvlink_crc"] = [0, 90210, *state["nvlink_crc"][2:]]
 
 
-@fault("xid.74", on=HOPPER, part=2, fix="act", how="reboot")
+@fault("xid.74", on=HOPPER, part=2, fix="act", how="reboot", figures=("p2p",))
 def nvlink_fatal(machine: Machine, part: int) -> None:
     """A fatal error of an NVLink (Xid 74), and the link stays down."""
     gpu = machine.gpus[part]
@@ -77,19 +77,19 @@ def switch_fatal(machine: Machine, part: int) -> None:
     )
 
 
-@fault("fabric.health", on=TRAYS, part=1)
+@fault("fabric.health", on=TRAYS, part=1, figures=("p2p",))
 def fabric_degraded(machine: Machine, part: int) -> None:
     """The fabric gives a GPU degraded bandwidth."""
     machine.gpus[part].state.update(fabric_health=_DEGRADED_MASK, fabric_summary=_UNHEALTHY)
 
 
-@fault("fabric.domain", on=TRAYS, part=3, stays=True)
+@fault("fabric.domain", on=TRAYS, part=3, stays=True, figures=("p2p",))
 def fabric_split(machine: Machine, part: int) -> None:
     """A GPU belongs to another NVLink domain than its peers."""
     machine.gpus[part].state["fabric_cluster"] = "5a1e0000-0000-4000-8000-0000000000ff"
 
 
-@fault("c2c.active", "c2c.uniform", on=TRAYS, part=2, stays=True)
+@fault("c2c.active", "c2c.uniform", on=TRAYS, part=2, stays=True, figures=("h2d", "d2h"))
 def c2c_link_down(machine: Machine, part: int) -> None:
     """A link between a GPU and its Grace is down."""
     machine.gpus[part].state["c2c_states"] = [1, 1, 0, 1, 1]

@@ -94,7 +94,7 @@ def compute_prohibited(machine: Machine, part: int) -> None:
     machine.gpus[part].state["compute_mode"] = 2
 
 
-@fault("clocks.lock", part=0, fix="write", how="gpu")
+@fault("clocks.lock", part=0, fix="write", how="gpu", figures=("hbm.copy",))
 def clock_lock(machine: Machine, part: int) -> None:
     """A benchmark left a lock of the SM clock on every GPU."""
     del part
@@ -108,7 +108,7 @@ def power_cap(machine: Machine, part: int) -> None:
     machine.gpus[part].state["power_limit"] = 500_000
 
 
-@fault("power.brake", "power.brake_scope")
+@fault("power.brake", "power.brake_scope", figures=("hbm.copy",))
 def power_brake(machine: Machine, part: int) -> None:
     """The platform holds the power brake on all GPUs."""
     del part
@@ -116,7 +116,7 @@ def power_brake(machine: Machine, part: int) -> None:
         gpu.state.update(event_reasons=hex(_HW_SLOWDOWN | _BRAKE), counter_hw_power_brake=8_000_000_000, utilization=90)
 
 
-@fault("thermal.hw_slowdown", "thermal.slowdown", "thermal.tlimit", part=1)
+@fault("thermal.hw_slowdown", "thermal.slowdown", "thermal.tlimit", part=1, figures=("hbm.copy",))
 def gpu_overheats(machine: Machine, part: int) -> None:
     """A GPU gets too hot and slows itself down."""
     gpu = machine.gpus[part]

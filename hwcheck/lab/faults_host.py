@@ -9,7 +9,7 @@ from hwcheck.lab.machine import Machine
 _LOW = 65536
 
 
-@fault("cpu.governor", on=X86, stays=True, fix="write", how="attribute")
+@fault("cpu.governor", on=X86, stays=True, fix="write", how="attribute", figures=("launch", "copy.small"))
 def governor_powersave(machine: Machine, part: int) -> None:
     """The CPU frequency governor is powersave, and the preference balanced."""
     del part

@@ -8,14 +8,14 @@ from hwcheck.lab.machine import Machine
 _BALANCING = "kernel.numa_balancing"
 
 
-@fault("sysctl.numa_balancing", "sysctl.persistence", fix="write", how="sysctl")
+@fault("sysctl.numa_balancing", "sysctl.persistence", fix="write", how="sysctl", figures=("launch", "copy.small"))
 def numa_balancing(machine: Machine, part: int) -> None:
     """Somebody switched NUMA balancing on until the next reboot."""
     del part
     machine.kernel.sysctls[_BALANCING] = "1"
 
 
-@fault("sysctl.overridden", "sysctl.numa_balancing", stays=True)
+@fault("sysctl.overridden", "sysctl.numa_balancing", stays=True, figures=("launch", "copy.small"))
 def sysctl_overridden(machine: Machine, part: int) -> None:
     """A drop-in of another package switches NUMA balancing on again."""
     del part

@@ -11,19 +11,19 @@ _GEN3 = 3
 _L1 = 2
 
 
-@fault("pcie.gpu_width", "pcie.link", part=2, on=HGX, stays=True)
+@fault("pcie.gpu_width", "pcie.link", part=2, on=HGX, stays=True, figures=("h2d", "d2h"))
 def gpu_link_x8(machine: Machine, part: int) -> None:
     """The PCIe link of a GPU came up with 8 lanes."""
     _narrow(machine, machine.gpus[part].address, width=8)
 
 
-@fault("pcie.gpu_speed", "pcie.link", part=5, on=HGX, stays=True)
+@fault("pcie.gpu_speed", "pcie.link", part=5, on=HGX, stays=True, figures=("h2d", "d2h"))
 def gpu_link_gen3(machine: Machine, part: int) -> None:
     """The PCIe link of a GPU came up at Gen3."""
     _narrow(machine, machine.gpus[part].address, speed=_GEN3)
 
 
-@fault("pcie.link", "pcie", part=1, stays=True)
+@fault("pcie.link", "pcie", part=1, stays=True, figures=("ib_write_bw",))
 def nic_link_x8(machine: Machine, part: int) -> None:
     """The PCIe link of an adapter came up with 8 lanes."""
     _narrow(machine, machine.nics[part].address, width=8)
@@ -36,7 +36,7 @@ def _narrow(machine: Machine, address: str, width: int = 0, speed: int = 0) -> N
         function.width, function.speed = width or function.width, speed or function.speed
 
 
-@fault("pcie.acs", on=HGX, stays=True, fix="write", how="pci_bits or kernel_argument")
+@fault("pcie.acs", on=HGX, stays=True, fix="write", how="pci_bits or kernel_argument", figures=("ib_write_bw",))
 def acs_on(machine: Machine, part: int) -> None:
     """ACS redirects peer-to-peer traffic at every port of the PCIe switches."""
     del part
@@ -100,7 +100,7 @@ def numa_unknown(machine: Machine, part: int) -> None:
     machine.functions[machine.nics[part].address].numa = -1
 
 
-@fault("numa.irqs", part=2, stays=True, fix="write", how="irq_affinity")
+@fault("numa.irqs", part=2, stays=True, fix="write", how="irq_affinity", figures=("ib_send_lat",))
 def irqs_far(machine: Machine, part: int) -> None:
     """The interrupts of an adapter go to the other socket."""
     nic = machine.nics[part]
@@ -116,7 +116,7 @@ def port_down(machine: Machine, part: int) -> None:
     nic.state, nic.physical = "1: DOWN", "3: Disabled"
 
 
-@fault("rdma.port_rate", also=("rdma.netdev_speed",), part=3)
+@fault("rdma.port_rate", also=("rdma.netdev_speed",), part=3, figures=("ib_write_bw",))
 def port_slow(machine: Machine, part: int) -> None:
     """A port came up with half of its rate."""
     nic = machine.nics[part]

@@ -19,7 +19,12 @@ from hwcheck.pipeline import Pipeline
 from hwcheck.profiles import ProfileSet
 from tests.lab.lab_node import evidence_from
 
-TABLE = [(platform, fault) for platform in PLATFORMS for fault in catalogue() if platform in FAULTS[fault].platforms]
+TABLE = [
+    (platform, name)
+    for platform in PLATFORMS
+    for name, fault in catalogue().items()
+    if platform in fault.platforms and not fault.load  # those are seen by measuring only
+]
 BAD = (Status.FAIL, Status.WARN, Status.UNKNOWN)
 ENOUGH = 30
 HANG_SECONDS = 2.5

@@ -7,6 +7,7 @@ for options, messages and exit statuses.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from collections.abc import Callable
@@ -148,9 +149,22 @@ def _value(node: Node, number: int, parent: str, tag: str) -> str | None:
 
 
 def _clock(node: Node, here: str, kind: str) -> int:
-    clock = int(node.nvml(f"{here}/clock_{kind}"))
+    """Return a clock now; under load the highest that a lock allows (NVML knows throttling too)."""
+    clock = int(node.nvml(f"{here}/clock_max_{kind}" if _is_busy(node, here) else f"{here}/clock_{kind}"))
     lock = [int(word) for word in node.nvml(f"{here}/locked_{kind}_clocks").split()]
     return min(max(clock, lock[0]), lock[-1]) if lock else clock
+
+
+def _is_busy(node: Node, here: str) -> bool:
+    """Tell whether a process has a context on the GPU: it then holds a lock on its file."""
+    folder = f"{node.folder}/nvml/{here}/contexts"
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        with open(f"{folder}/{name}", encoding="ascii") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return True
+    return False
 
 
 # ---------------------------------------------------------------------------------------------------------- settings

@@ -259,5 +259,5 @@ double seconds_for(enum path path, int index, int other, size_t bytes, int numa,
     rate = path == INSIDE ? gpu.hbm / 2 : path == TO_PEER ? between(&gpu, &peer) : path == TO_DEVICE ? gpu.to_device : gpu.to_host;
     if (path == TO_DEVICE || path == TO_HOST)
         rate *= (numa >= 0 && gpu.numa >= 0 && numa != gpu.numa ? gpu.far : 1) * (pinned ? 1 : PAGEABLE);
-    return 1e-6 * us + (double)bytes / varied(rate > 1 ? rate : 1, path, index, call);
+    return fmax(1e-6 * us, (double)bytes / varied(rate > 1 ? rate : 1, path, index, call)); /* the next one starts meanwhile */
 }

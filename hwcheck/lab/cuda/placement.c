@@ -20,6 +20,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define CPUS "HWCHECK_LAB_CPUS"
+#define SESSIONS "root/sys/fs/cgroup/user.slice/cpuset.cpus.effective"
 #define MOST_CPUS 1024
 #define BIND 2
 
@@ -28,11 +29,15 @@ static __thread int bound, own_memory = -1;
 
 static int is_mine(pid_t pid) { return pid == 0 || pid == getpid() || pid == gettid(); }
 
+/* Begins with the CPUs that are left to sessions, or with those that a program was run with. */
 static void inherit(void)
 {
+    char confined[TEXT];
     const char *list = getenv(CPUS);
-    if (bound || !list)
+    node_find();
+    if (bound || (!list && !node_text(confined, SESSIONS)))
         return;
+    list = list ? list : confined;
     for (int cpu = 0; cpu < MOST_CPUS; cpu++)
         if (has_number(list, cpu))
             CPU_SET(cpu, &own_cpus);
@@ -52,13 +57,16 @@ static void leave_to_heirs(void)
 EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *cpus)
 {
     char online[TEXT];
+    char sessions[TEXT];
     cpu_set_t wanted;
+    int confined;
     node_find();
     if (!is_mine(pid) || !node_text(online, "root/sys/devices/system/cpu/online"))
         return (int)syscall(SYS_sched_setaffinity, pid, size, cpus);
+    confined = node_text(sessions, SESSIONS);
     CPU_ZERO(&wanted);
     for (int cpu = 0; cpu < MOST_CPUS && (size_t)cpu < 8 * size; cpu++)
-        if (CPU_ISSET_S(cpu, size, cpus) && has_number(online, cpu))
+        if (CPU_ISSET_S(cpu, size, cpus) && has_number(online, cpu) && (!confined || has_number(sessions, cpu)))
             CPU_SET(cpu, &wanted);
     if (!CPU_COUNT(&wanted)) {
         errno = EINVAL;
@@ -128,7 +136,6 @@ EXPORT long syscall(long number, ...)
 EXPORT int hwcheck_lab_numa(void)
 {
     inherit();
-    node_find();
     if (own_memory >= 0)
         return own_memory;
     return bound ? numa_of_cpus() : -1;
