@@ -54,8 +54,8 @@ class Case:
     @property
     def title(self) -> str:
         """One line."""
-        what = f"GPU {self.part['id']}" if self.part else "the node"
-        return f"RMA: {what} of {self.node['name'] or 'a node without a name'}"
+        name = self.node["name"] or "without a name"
+        return f"RMA: GPU {self.part['id']} of node {name}" if self.part else f"RMA: node {name}"
 
 
 def rma_text(case: Case) -> str:

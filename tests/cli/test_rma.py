@@ -64,7 +64,7 @@ def test_a_part_is_named_in_many_ways(gpu: str, tmp_path: Path) -> None:
     """Index, PCI address in any spelling and serial number all mean the same GPU."""
     code, files = rma(tmp_path, "--evidence", posted(tmp_path), "--gpu", gpu)
     assert code == 0
-    assert files["summary.txt"].startswith(f"RMA: GPU {ADDRESS} of ")
+    assert files["summary.txt"].startswith(f"RMA: GPU {ADDRESS} of node ")
     assert f"serial {SERIAL}" in files["summary.txt"]
 
 
