@@ -15,7 +15,7 @@ from hwcheck.cli.targets import Collection, add_target_options
 from hwcheck.cli.trouble import told
 from hwcheck.errors import UsageError
 
-FORMATS = ("text", "json", "jsonl", "junit")
+FORMATS = ("text", "json", "jsonl", "junit", "html", "prometheus")
 
 
 def add_parser(verbs: Any) -> None:
@@ -32,6 +32,9 @@ def add_parser(verbs: Any) -> None:
         "manifest are one node",
     )  # fmt: skip
     parser.add_argument("--format", choices=FORMATS, default="text", help="form of the report (default: text)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="write it there, whole or not at all (default: print it)"
+    )
     parser.add_argument(
         "--profile", metavar="NAME", default="", help="judge by this platform profile; default: recognised"
     )

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from hwcheck import __version__
 from hwcheck.checks import COMPARED
+from hwcheck.cli.reporting import print_whole
 from hwcheck.cli.targets import Collection, fold
 from hwcheck.cli.trouble import printing
+from hwcheck.cli.whole_file import printed_to
 from hwcheck.errors import MachineError, ProfileError, UsageError
 from hwcheck.evidence import Evidence
 from hwcheck.findings import NodeVerdict, Status
@@ -110,13 +112,13 @@ class Bench:
         if fleet is not None and fleet.findings:
             yield fleet
 
-    def report(self, verdicts: Iterable[NodeVerdict]) -> int:
-        """Print verdicts and return the exit code."""
+    def report(self, verdicts: Iterable[NodeVerdict], output: Path | None = None) -> int:
+        """Print verdicts, into a file where one is given, and return the exit code."""
         tally = Tally(strict=self.strict)
         started = self.started.isoformat(timespec="seconds")
         seen = tally.count(self.then_fleet(verdicts))
         recorder = self.recorder
-        with printing():
+        with printing(), printed_to(output):
             report(recorder.see(seen) if recorder else seen, self.form, self.profile, started, strict=self.strict)
             sys.stdout.flush()  # a reader that is gone shows here, not in a traceback of the interpreter's end
         if recorder:
@@ -128,9 +130,8 @@ def judge_posted(arguments: argparse.Namespace) -> int:
     """Judge evidence named on the command line."""
     bench = Bench(arguments)
     bench.open_store()
-    return bench.report(
-        verdict for evidence in _read(arguments.evidence) for verdict in bench.posted.judge_all(evidence)
-    )
+    verdicts = (verdict for evidence in _read(arguments.evidence) for verdict in bench.posted.judge_all(evidence))
+    return bench.report(verdicts, arguments.output)
 
 
 def _read(paths: list[str]) -> Iterator[Evidence]:
@@ -143,7 +144,7 @@ def _read(paths: list[str]) -> Iterator[Evidence]:
 
 
 def judge_live(arguments: argparse.Namespace, collection: Collection) -> int:
-    """Judge nodes as they answer; JSON and JUnit come in the order of the inventory, the others as they come."""
+    """Judge nodes as they answer; text and JSON lines as they come, the others in the order of the inventory."""
     bench = Bench(arguments)
     bench.open_store()
     for target in collection.targets:
@@ -151,10 +152,10 @@ def judge_live(arguments: argparse.Namespace, collection: Collection) -> int:
     state = None if arguments.no_state or collection.request.root else _state()
     with Progress(len(collection.targets), fold, quiet=arguments.quiet) as progress:
         verdicts = _live(collection, bench, state, progress)
-        if bench.form in ("json", "junit"):
+        if bench.form not in ("text", "jsonl"):
             placed = sorted(verdicts, key=lambda pair: pair[0])
-            return bench.report(verdict for _, verdict in placed)
-        return bench.report(verdict for _, verdict in verdicts)
+            return bench.report((verdict for _, verdict in placed), arguments.output)
+        return bench.report((verdict for _, verdict in verdicts), arguments.output)
 
 
 def _state() -> State | None:
@@ -240,8 +241,8 @@ class Tally:
 def report(verdicts: Iterable[NodeVerdict], form: str, profile: dict[str, str], started: str, *, strict: bool) -> None:
     """Print verdicts in the form asked for; text and jsonl as they come."""
     tool = f"hwcheck {__version__}"
-    if form == "json":
-        print(json_run.dump_lines(json_run.run_object(verdicts, tool, profile, started)))
+    if form in ("json", "html", "prometheus"):
+        print_whole(json_run.run_object(verdicts, tool, profile, started), form)
     elif form == "jsonl":
         for verdict in verdicts:
             print(json_run.dump(json_run.run_object([verdict], tool, profile, started)), flush=True)

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from hwcheck.cli.store import add_store_option
+
 FORMATS = ("text", "html", "json", "junit", "prometheus")
 
 
@@ -18,11 +20,14 @@ def add_parser(verbs: Any) -> None:
         "their evidence, topology, measurements, changes. Prometheus is a file for node_exporter's textfile collector.",
         epilog="Exit codes: 0 the report was made, whatever it says; 2 there is no such run.",
     )
-    parser.add_argument("run_name", metavar="RUN", help="a file with the JSON of a run, or - for standard input")
+    parser.add_argument(
+        "run_name", metavar="RUN", help="a file with the JSON of a run, - for standard input, or a name in the store"
+    )
     parser.add_argument("--format", choices=FORMATS, default="text", help="form of the report (default: text)")
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, help="write it there, whole or not at all (default: print it)"
     )
+    add_store_option(parser)
     parser.add_argument("--strict", action="store_true", help="a warning is a failure (text, junit)")
     parser.set_defaults(run=run)
 

@@ -19,19 +19,20 @@ MAX_RUN = 4 << 30
 
 def make_report(arguments: argparse.Namespace) -> int:
     """Print the run; 0, whatever it says: nothing is judged here."""
-    run = find_run(arguments.run_name)
+    run = find_run(arguments.run_name, arguments.store)
     with printing(), printed_to(arguments.output):
         print_run(run, arguments.format, strict=arguments.strict)
         sys.stdout.flush()
     return 0
 
 
-def find_run(name: str) -> dict[str, Any]:
+def find_run(name: str, store: str) -> dict[str, Any]:
     """
-    Read a run: from standard input or from a file.
+    Read a run: from standard input, from a file, or from the store.
 
     Raises:
         UsageError: that is no run.
+        StoreError: there is neither a file nor a kept run of that name.
         MachineError: it cannot be read.
     """
     if name == "-":
@@ -42,14 +43,30 @@ def find_run(name: str) -> dict[str, Any]:
             if path.stat().st_size > MAX_RUN:
                 raise UsageError(f"{name} is too large for the JSON of a run")
             return read_run(path.read_text(encoding="utf-8", errors="replace"), name)
-    raise UsageError(f"{name}: no such file")
+    if "/" in name or name.endswith(".json"):
+        raise UsageError(f"{name}: no such file")
+    from hwcheck.store import Store  # noqa: PLC0415 - SQLAlchemy is slow to import
+
+    return Store.open(store).load(name)
 
 
 def print_run(run: dict[str, Any], form: str, *, strict: bool = False) -> None:
-    """Print a run in one of the forms that are made of the whole of it."""
-    if form == "json":
-        print(json_run.dump_lines(run))
-    elif form == "html":
+    """Print a run in any of the forms."""
+    if form == "junit":
+        from hwcheck.report.junit import render_junit  # noqa: PLC0415 - only this form needs it
+
+        sys.stdout.write(render_junit(verdicts_of(run), strict=strict))
+    elif form == "text":
+        from hwcheck.report import text  # noqa: PLC0415 - rich is slow to import
+
+        text.print_run(verdicts_of(run), strict=strict)
+    else:
+        print_whole(run, form)
+
+
+def print_whole(run: dict[str, Any], form: str) -> None:
+    """Print a run in one of the forms that are made of its JSON: json, html, prometheus."""
+    if form == "html":
         from hwcheck.report.html import html  # noqa: PLC0415 - only this form needs it
 
         sys.stdout.write(html(run))
@@ -57,11 +74,5 @@ def print_run(run: dict[str, Any], form: str, *, strict: bool = False) -> None:
         from hwcheck.report.prometheus import render_prometheus  # noqa: PLC0415 - as above
 
         sys.stdout.write(render_prometheus(run))
-    elif form == "junit":
-        from hwcheck.report.junit import render_junit  # noqa: PLC0415 - as above
-
-        sys.stdout.write(render_junit(verdicts_of(run), strict=strict))
     else:
-        from hwcheck.report import text  # noqa: PLC0415 - rich is slow to import
-
-        text.print_run(verdicts_of(run), strict=strict)
+        print(json_run.dump_lines(run))

@@ -15,6 +15,7 @@ import pytest
 
 from hwcheck.cli.main import main
 from hwcheck.cli.whole_file import printed_to
+from hwcheck.store import Store
 from tests.report.runs import run_of
 from tests.report.samples import faulty, healthy
 
@@ -107,6 +108,26 @@ def test_a_device_is_written_into(kept: str, tmp_path: Path) -> None:
         assert main(["report", kept, "-o", str(pipe)]) == 0
         assert "gpu-017" in reader.communicate(timeout=20)[0]
     assert pipe.is_fifo()
+
+
+def test_a_run_of_the_store(kept: str, tmp_path: Path, capsys: Capture) -> None:
+    """A run that the store has is named by its name; one that it does not have is said, with 2."""
+    name = Store.open().keep(json.loads(Path(kept).read_text()))
+    assert main(["report", name]) == 0
+    assert capsys.readouterr().out.startswith("FAIL     gpu-017")
+    assert main(["report", name, "--store", str(tmp_path / "other.sqlite")]) == 2
+    assert f"no run {name} is kept" in capsys.readouterr().err
+
+
+def test_check_writes_its_report(root: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Check makes HTML and metrics at once, into a file; its exit code stays that of what it found."""
+    page, metrics = tmp_path / "report.html", tmp_path / "node.prom"
+    evidence = str(root / "hwcheck/examples/hgx-h200-faulty")
+    for form, place in (("html", page), ("prometheus", metrics)):
+        assert main(["check", "--evidence", evidence, "--format", form, "-o", str(place)]) == 1
+    assert "" == capsys.readouterr().out
+    assert "<b>Fail</b>" in page.read_text(encoding="utf-8")
+    assert 'hwcheck_run_verdict{verdict="fail"} 1' in metrics.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("what", ["missing.json", "no/such/folder"])
