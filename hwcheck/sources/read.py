@@ -10,6 +10,7 @@ TOTAL_CAP = 16 << 20
 _GLOB = frozenset("*?")
 _HOPS = 40
 _confined = [""]
+_folders = {}
 
 
 def confine(root):
@@ -19,11 +20,14 @@ def confine(root):
     Without it a link such as ``etc/hostname -> /etc/shadow`` in a mounted image would lead to this machine's file.
     """
     _confined[0] = root.rstrip("/")
+    _folders.clear()
 
 
 def inside(path):
     """
     Return the path with all links resolved below the confining root; unchanged when nothing is confined.
+
+    Folders are resolved once: of the attributes of one device only the last component is looked at again.
 
     Raises:
         Absent: a ring of links.
@@ -31,6 +35,20 @@ def inside(path):
     root = _confined[0]
     if not root or not (path == root or path.startswith(root + "/")):
         return path
+    folder, _, name = path.rpartition("/")
+    if len(folder) <= len(root) or name in ("", ".", ".."):
+        return _resolved(root, path)
+    if folder not in _folders:
+        _folders[folder] = _resolved(root, folder)
+    plain = _folders[folder] + "/" + name
+    try:
+        os.readlink(plain)
+    except OSError:
+        return plain
+    return _resolved(root, path)
+
+
+def _resolved(root, path):
     todo, done, hops = path[len(root) :].split("/")[::-1], [], 0
     while todo:
         part = todo.pop()
