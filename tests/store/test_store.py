@@ -8,12 +8,15 @@ from typing import Any
 
 import jsonschema
 import pytest
+from sqlalchemy import create_engine, inspect
+from sqlalchemy.pool import NullPool
 
 from hwcheck.cli.main import main
 from hwcheck.errors import StoreError
 from hwcheck.lab import nodes
 from hwcheck.report import json_run
 from hwcheck.store import Record, Store
+from hwcheck.store.tables import METADATA
 from tests.store.runs import DAY, DOWN, GPU, HOUR, PASSED, START, WAIVER, XID, make_run, told
 
 EXAMPLES = Path(nodes.__file__).parents[1] / "examples"
@@ -205,6 +208,18 @@ def test_what_is_no_run_is_not_kept(change: dict[str, Any], words: str, state: P
         store.keep({**make_run(START, {"gpu-1": {PASSED: "pass"}}), **change})
     assert store.runs() == []
     assert not (state / "unsent").exists()
+
+
+def test_the_steps_make_the_tables_that_are_declared(url: str) -> None:
+    """A change of one without the other would be seen first by a user."""
+    store = Store.open(url)
+    store.keep(make_run(START, {"gpu-1": {PASSED: "pass"}}))
+    with create_engine(store.address.url, poolclass=NullPool).connect() as connection:
+        there = inspect(connection)
+        made = {name: {column["name"] for column in there.get_columns(name)} for name in there.get_table_names()}
+        assert {
+            table: {column["name"] for column in there.get_columns(table)} for table in there.get_table_names()
+        } == {table.name: set(table.columns.keys()) for table in METADATA.sorted_tables}
 
 
 @pytest.mark.parametrize("damage", [{"folds": []}, {"fold_of": [0, 0]}, {"fold_of": None}, {"run": None}])
