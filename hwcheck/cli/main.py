@@ -19,6 +19,7 @@ from hwcheck.cli import baseline as baseline_verb
 from hwcheck.cli import certify as certify_verb
 from hwcheck.cli import check as check_verb
 from hwcheck.cli import collect as collect_verb
+from hwcheck.cli import completion as completion_verb
 from hwcheck.cli import explain as explain_verb
 from hwcheck.cli import gate as gate_verb
 from hwcheck.cli import history as history_verb
@@ -90,4 +91,5 @@ def build_parser() -> argparse.ArgumentParser:
     store_verb.add_parser(verbs)
     explain_verb.add_parser(verbs)
     lab_verb.add_parser(verbs)
+    completion_verb.add_parser(verbs)
     return parser
