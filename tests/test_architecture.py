@@ -44,7 +44,7 @@ PURE = {
     "waivers": {"errors", "facts", "findings", "profiles"},
     "scrub": set(),
     "redact": set(),
-    "fleet": {"facts", "findings"},
+    "fleet": {"baselines", "facts", "findings"},
     "topology": {"facts"},
     "describe": {"facts", "topology"},
     "certificate": {"baselines", "errors", "mechanisms"},

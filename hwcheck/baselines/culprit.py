@@ -75,3 +75,11 @@ def blame(met: Iterable[Met]) -> list[Blame]:
     ]
     left = sorted(tuple(sorted((pair.one, pair.other))) for pair in slow if not {pair.one, pair.other} & guilty)
     return nodes + [Blame("path" if set(ends) <= well else "either", ends) for ends in left]
+
+
+def common_end(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return the one node that is in all pairs: whose they are; "" where that is nobody, or both ends of one pair."""
+    ends: set[str] | None = None
+    for pair in pairs:
+        ends = set(pair) if ends is None else ends & set(pair)
+    return ends.pop() if ends and len(ends) == 1 else ""

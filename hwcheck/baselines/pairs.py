@@ -82,7 +82,7 @@ def plan_pairs(
     Returns:
         The plan; each port that cannot be measured is told with the reason.
     """
-    rails: dict[str, list[tuple[Ends, Port]]] = defaultdict(list)
+    rails: dict[tuple[str, str], list[tuple[Ends, Port]]] = defaultdict(list)
     skipped: list[Skipped] = []
     for node in nodes:
         ports = [port for port in node.ports if _wanted(port, tests, has_rdma=node.has_rdma)]
@@ -93,12 +93,12 @@ def plan_pairs(
             if why:
                 skipped.append(Skipped(node.name, port.name, why))
             else:
-                rails[port.rail].append((node, port))
+                rails[port.rail, port.kind].append((node, port))
     waves: list[tuple[Pair, ...]] = []
-    for rail, ends in sorted(rails.items()):
+    for (rail, kind), ends in sorted(rails.items()):
         if len(ends) < 2:
             node, port = ends[0]
-            where = f"no other node has an active {port.kind} port at {rail}" if port.kind != HOST else "no other node"
+            where = f"no other node has an active {kind} port at {rail}" if kind != HOST else "no other node"
             skipped.append(Skipped(node.name, port.name, where))
             continue
         for pairs in _rounds(ends, tests, partners):
@@ -143,18 +143,21 @@ def tournament(count: int) -> Iterator[list[tuple[int, int]]]:
     Pair numbers below ``count`` so that any two meet once, one round after the other.
 
     The first stays and the others move around it by a place each round; with an odd number one rests. The first of a
-    couple is the client, and the sides change from round to round.
+    couple is the client: the one that has been it less often.
     """
+    turns = [0] * count
     ring = [*range(count), *([-1] if count % 2 else [])]
     last = len(ring) - 1
     for number in range(last):
         turned = [ring[0], *(ring[1 + (place + number) % last] for place in range(last))]
-        couples = [(turned[place], turned[last - place]) for place in range(len(ring) // 2)]
-        yield [
-            (other, one) if (number + place) % 2 else (one, other)
-            for place, (one, other) in enumerate(couples)
-            if -1 not in (one, other)
-        ]
+        couples = []
+        for place in range(len(ring) // 2):
+            two = turned[place], turned[last - place]
+            if -1 not in two:
+                client, server = sorted(two, key=lambda one: turns[one])
+                turns[client] += 1
+                couples.append((client, server))
+        yield couples
 
 
 def _waves(pairs: list[Pair], domains: dict[str, str]) -> list[tuple[Pair, ...]]:

@@ -9,22 +9,32 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hwcheck.facts import NAMES, NODE, Snapshot
 from hwcheck.findings import Finding, NodeVerdict, Remedy, Status, Urgency
 
 FLEET = "fleet"
+_PAIR = "baseline.pair"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is kept of one node: its name, values by fact name (subject id → value), and checks that fail."""
+    """
+    What is kept of one node.
+
+    Attributes:
+        node: its name.
+        values: by fact name: subject id → value.
+        failing: ids of the checks that fail.
+        decided: of its measurements with others, subject id → pass, warn or fail; those that do not count are not here.
+    """
 
     node: str
     values: dict[str, dict[str, Any]]
     failing: tuple[str, ...]
+    decided: dict[str, Status] = field(default_factory=dict)
 
     def one(self, name: str) -> Any:
         """Return the value of a node fact, or of all GPUs when they agree; else None."""
@@ -101,7 +111,11 @@ class Fleet:
             if found:
                 values[name] = found
         failing = sorted({self._one(f.check) for f in verdict.findings if f.status is Status.FAIL and f.counts})
-        self._rows.append(Row(snapshot.node, values, tuple(failing)))
+        decided: dict[str, Status] = {
+            finding.subject.id: finding.status for finding in verdict.findings
+            if finding.check == _PAIR and finding.status in (Status.PASS, Status.WARN, Status.FAIL)
+        }  # fmt: skip
+        self._rows.append(Row(snapshot.node, values, tuple(failing), decided))
 
     def _one(self, value: Any) -> Any:
         """Return the one object that stands for equal texts: ten thousand nodes name the same versions."""

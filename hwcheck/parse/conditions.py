@@ -18,7 +18,7 @@ _TEXTS = frozenset((
     "counts", "memory", "unwatched", "log_unread", "numa_unknown", "numa_refused", "governor", "transport",
     "transport_expected", "where", "client", "server", "rail", "device", "client_state", "server_state",
 ))  # fmt: skip
-_LISTS = frozenset(("throttled", "strangers", "xids", "runaways"))
+_LISTS = frozenset(("rdma_users", "throttled", "strangers", "xids", "runaways"))
 _SERIES = frozenset(("series",))
 _TABLES = frozenset(("interrupts",))
 

@@ -33,13 +33,13 @@ def around(order, context):
     node = load_binding.numa_node(context, order["pci"]) if order["pci"] else -1
     told = {**load_binding.bind(context, node), **load_witness.host_before(context.root), **look(order)}
     if order["device"]:
-        told["strangers"] = _users_of_verbs()
+        told["rdma_users"] = _users_of_verbs()
     return told
 
 
 def together(mine, other):
     """
-    Join what the two ends tell: the busier host, both lists of strangers; bound only where both are.
+    Join what the two ends tell: the busier host, all users of RDMA devices; bound only where both are.
 
     Args:
         mine: of the client.
@@ -49,8 +49,8 @@ def together(mine, other):
     told["busy"] = max(mine.get("busy", 0.0), other.get("busy", 0.0))
     for end, of in (("client", mine), ("server", other)):
         told.update(("%s_%s" % (end, key), of[key]) for key in ("state", "rate") if key in of)
-    if "strangers" in mine:
-        told["strangers"] = mine["strangers"] + other.get("strangers", [])
+    if "rdma_users" in mine:
+        told["rdma_users"] = mine["rdma_users"] + other.get("rdma_users", [])
     if other.get("numa_bound") is False:
         told["numa_bound"] = False
     return told

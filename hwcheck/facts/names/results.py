@@ -125,6 +125,7 @@ CONDITIONS = {
     "server_rate": "see client_rate",
     "client_state": "state of the client's port, before and after; server_state the server's",
     "server_state": "see client_state",
+    "rdma_users": "other processes of both ends that had an RDMA device open (pid and program)",
     "streams": "TCP connections at once",
     "first_us": "the first message, in us; steady_us the median of those after it, ratio the first to these",
     "steady_us": "see first_us",
