@@ -16,7 +16,7 @@ from hwcheck.sources import capture, read
 from hwcheck.sources.catalogue import SOURCES
 from hwcheck.sources.nvml_calls import LINK_FIELDS
 from hwcheck.sources.services import WATCHED
-from hwcheck.sources.source import QUICK, Context, Source
+from hwcheck.sources.source import QUICK, Absent, Context, Denied, Source
 
 DEADLINE = 4.0
 """Seconds for all of it; a driver that hangs longer is the full check's to tell."""
@@ -33,7 +33,7 @@ LEFT_OUT = {
 }
 """Quick source → why the fast look does without it."""
 
-NOT_ASKED = (
+_MOVES = (
     "heat", "processes", "memory", "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetPerformanceState",
     "nvmlDeviceGetClockInfo", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetPcieReplayCounter",
     "nvmlDeviceGetCurrPcieLinkGeneration", "NVML_FI_DEV_POWER_AVERAGE", "NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER",
@@ -41,7 +41,19 @@ NOT_ASKED = (
     "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN",
     *(row.split()[1] for row in LINK_FIELDS.strip().split("\n") if "_COUNT_" in row or "_ERROR_" in row),
 )  # fmt: skip
-"""Calls, fields and groups of NVML that move with load, or take long. Counters of memory errors stay: they stand."""
+_FOLLOWS = (
+    "nvmlDeviceGetIndex", "nvmlDeviceGetMinorNumber", "nvmlDeviceGetName", "nvmlDeviceGetArchitecture",
+    "nvmlDeviceGetBoardPartNumber", "nvmlDeviceGetModuleId", "nvmlDeviceGetPlatformInfo", "nvmlDeviceGetNumaNodeId",
+    "nvmlDeviceGetMaxClockInfo", "nvmlDeviceGetMaxPcieLinkGeneration", "nvmlDeviceGetGpuMaxPcieLinkGeneration",
+    "nvmlDeviceGetMaxPcieLinkWidth", "nvmlDeviceGetPowerManagementDefaultLimit",
+    "nvmlDeviceGetPowerManagementLimitConstraints", "nvmlDeviceGetCurrPcieLinkWidth",
+)  # fmt: skip
+NOT_ASKED = _MOVES + _FOLLOWS
+"""
+Calls, fields and groups of NVML that the fast look does without: they move with load, or follow from what is asked.
+
+The UUID, the VBIOS and the files of PCI tell another GPU or link. Counters of memory errors are asked: they stand.
+"""
 
 KERNEL_WORDS = (
     b"NVRM", b"SXid", b"nvidia", b"mlx5_core", b"AER: ", b"PCIe Bus Error", b"Hardware Error", b"EDAC MC",
@@ -52,6 +64,7 @@ KERNEL_WORDS = (
 )  # fmt: skip
 """A line of the kernel log that any rule of the full check could want holds one of these."""
 
+_GROUP = "gate.digests"
 _SLICE = "/sys/fs/cgroup/system.slice"
 
 
@@ -85,6 +98,8 @@ def look(root: str = "", deadline: float = DEADLINE) -> dict[str, str]:
     """
     Read the node.
 
+    NVML and the files behind which a driver answers are read in two children; what hangs there costs the deadline.
+
     Args:
         root: prefix of all paths; "" on the node itself.
         deadline: seconds for all sources together.
@@ -95,14 +110,44 @@ def look(root: str = "", deadline: float = DEADLINE) -> dict[str, str]:
     read.confine(root)
     context = Context(root, live=True, off=NOT_ASKED, uid=os.geteuid())
     chosen = [source for source in SOURCES if source.tier == QUICK and source.id not in LEFT_OUT]
+    nvml = [source for source in chosen if source.kind == "nvml"]
+    drivers = [source for source in chosen if source.child and source not in nvml]
+    files = [source for source in chosen if not source.child]
+    groups = [
+        Source("files of drivers", _GROUP, _together(drivers), child=True, deadline=deadline),
+        Source("files", _GROUP, _together([*files, Source("running-units", "gate.units", _running)])),
+    ]
     answers = os.memfd_create("hwcheck-gate", os.MFD_CLOEXEC)
     try:
-        capture.run([*chosen, _RUNNING], context, answers, deadline)
+        capture.run([*nvml, *groups], context, answers, deadline)
         size = os.lseek(answers, 0, os.SEEK_CUR)
         return dict(_digests(os.pread(answers, size, 0)))
     finally:
         os.close(answers)
         read.confine("")
+
+
+def _together(sources: list[Source]) -> Callable[[Context], bytes]:
+    """Make one question of several, since a process for each costs more than most of them; answers with digests."""
+
+    def ask(context: Context) -> bytes:
+        rows = []
+        for source in sources:
+            try:
+                rows.append(f"{source.id} {_digest(source.kind, source.ask(context))}\n")
+            except Absent:
+                rows.append(f"{source.id} absent\n")
+            except Denied:
+                rows.append(f"{source.id} denied\n")
+            except OSError:
+                rows.append(f"{source.id} failed\n")
+        return "".join(rows).encode("ascii")
+
+    return ask
+
+
+def _digest(kind: str, body: bytes) -> str:
+    return sha256(_STANDING[kind](body) if kind in _STANDING else body).hexdigest()[:32]
 
 
 def _digests(stream: bytes) -> Iterator[tuple[str, str]]:
@@ -114,10 +159,12 @@ def _digests(stream: bytes) -> Iterator[tuple[str, str]]:
         kind, status, length, command = header[1], header[2], int(header[4]), header[6]
         body = stream[end + 1 : end + 1 + length]
         at = end + 1 + length
-        if status == "ok":
-            yield command, sha256(_STANDING[kind](body) if kind in _STANDING else body).hexdigest()[:32]
+        if kind == _GROUP and status == "ok":
+            for row in body.decode("ascii").splitlines():
+                id, _, digest = row.partition(" ")
+                yield id, digest
         else:
-            yield command, status
+            yield command, _digest(kind, body) if status == "ok" else status
 
 
 def _running(context: Context) -> bytes:
@@ -136,6 +183,3 @@ def _running(context: Context) -> bytes:
                 first = b""
             lines.append(unit.encode() + b" " + first)
     return b"\n".join(lines)
-
-
-_RUNNING = Source("running-units", "gate.units", _running)
