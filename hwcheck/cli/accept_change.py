@@ -11,6 +11,7 @@ from typing import Any
 from hwcheck.apply import run_folder as states
 from hwcheck.apply.run_folder import RunFolder
 from hwcheck.cli.accept_folder import AcceptFolder
+from hwcheck.cli.applied import changes_of
 from hwcheck.cli.applying import carry_out, what_is_left, write_down
 from hwcheck.cli.fleet_reading import FleetReader, Judged
 from hwcheck.cli.keeping import node_of
@@ -21,8 +22,6 @@ from hwcheck.evidence_dir import FolderKeeper
 from hwcheck.plan import NodePlan, Plan
 from hwcheck.plan.file import plan_object
 from hwcheck.report.plan_text import print_plan
-
-_CHANGED = ("changed", "right", "refused", "stale", "failed")
 
 
 class Change:
@@ -133,14 +132,4 @@ class Change:
         """Return what was changed on the nodes, as the JSON of a run has it."""
         if not self._folder.record["apply"]:
             return []
-        results = self._run().record.get("results", {})
-        return [
-            {
-                "node": node, "check": one["id"], "subject": one["subject"], "mechanism": one["mechanism"],
-                "key": one["key"], "from": (one.get("before") or {}).get("running"), "to": one["value"],
-                "status": one["status"], "why": one["why"],
-            }
-            for node, rows in results.items()
-            for one in rows
-            if one["status"] in _CHANGED
-        ]  # fmt: skip
+        return changes_of(self._run())

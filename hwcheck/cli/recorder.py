@@ -10,9 +10,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hwcheck import __version__
+from hwcheck.apply.run_folder import runs_home
+from hwcheck.cli.applied import keep_applied
 from hwcheck.cli.recording import new_name
 from hwcheck.errors import StoreError
 from hwcheck.findings import NodeVerdict
+from hwcheck.places import state_home
 from hwcheck.report import json_run
 from hwcheck.store import Record, Store
 
@@ -63,13 +66,14 @@ class Recorder:
 
 def keep(store: Store, run: Record | dict[str, Any]) -> None:
     """
-    Keep a run, and tell on standard error what is not as it should be.
+    Keep a run, and what was applied before it; tell on standard error what is not as it should be.
 
     Raises:
         StoreError: the run is neither kept nor put aside.
     """
     try:
         store.keep(run)
+        keep_applied(store, runs_home(state_home()))
     except StoreError as error:
         if not error.aside:
             raise

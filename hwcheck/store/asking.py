@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from hwcheck.errors import StoreError
 from hwcheck.store.content import Library
@@ -90,6 +90,12 @@ def runs(connection: Connection, kind: str, node: str, limit: int) -> list[Kept]
         query = query.where(RUN.c.id.in_(select(NODE.c.run_id).where(NODE.c.name == node)))
     keys = ("name", "kind", "at", "ended", "who", "verdict", "nodes", "doubt")
     return [Kept(*(getattr(row, key) for key in keys)) for row in connection.execute(query)]
+
+
+def oldest(connection: Connection) -> float | None:
+    """Return when the oldest run began; None where none is kept."""
+    at: float | None = connection.execute(select(func.min(RUN.c.at))).scalar()
+    return at
 
 
 def measurements(connection: Connection, name: str, node: str, cohort: str, limit: int) -> list[Sample]:

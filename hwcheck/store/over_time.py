@@ -51,7 +51,11 @@ def _is_wanted(check: str, pattern: str) -> bool:
 
 
 def _causes(connection: Connection, spell: Spell, seen: Sequence[Seen], library: Library) -> Iterator[Cause]:
-    """Go through what changed between the last run that told otherwise and the first of a spell."""
+    """
+    Go through what changed between the last run that told otherwise and the first of a spell.
+
+    An accept and the apply in it both tell of one change.
+    """
     if spell.before is None:
         return
     before, first = seen[spell.span[0]], seen[spell.span[1]]
@@ -66,8 +70,11 @@ def _causes(connection: Connection, spell: Spell, seen: Sequence[Seen], library:
         .where(CHANGE.c.at.between(before.at, first.at))
         .order_by(CHANGE.c.at, CHANGE.c.run_id, CHANGE.c.number)
     )
+    written: dict[tuple[str, ...], Cause] = {}
     for row in connection.execute(query):
-        yield Cause(f"{row.mechanism} {row.key}", row.subject, row.before or "", row.after, row.run)
+        told = (f"{row.mechanism} {row.key}", row.subject, row.before or "", row.after)
+        written.setdefault(told, Cause(*told, row.run))
+    yield from written.values()
 
 
 def _seen(connection: Connection, node: str, since: float) -> Iterator[tuple[str, list[Seen]]]:

@@ -96,6 +96,10 @@ class Store:
         """Return runs, the newest first."""
         return self._database.read(lambda connection: asking.runs(connection, kind, node, limit))
 
+    def oldest(self) -> float | None:
+        """Return when the oldest run began, seconds since 1970; None where none is kept."""
+        return self._database.read(asking.oldest)
+
     def history(self, node: str = "", check: str = "", since: float | None = None) -> list[Spell]:
         """
         Return what is or was not well, by node, with what changed before it.

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hwcheck.apply.run_folder import RunFolder
 from hwcheck.cli.main import main
 from hwcheck.errors import StoreError
 from hwcheck.history import State
@@ -154,6 +155,45 @@ def test_history_says_since_when_and_what_changed(capsys: Capture) -> None:
         "gpu-2", "bad", "good", None,
     )  # fmt: skip
     assert {"what": "driver", "where": "", "before": "570.1", "after": "570.2", "run": ""} in spell["causes"]
+
+
+def applied(home: Path, begun: float, value: str) -> RunFolder:
+    """Write down a run of apply as it is after its end."""
+    plan = {"tool": "hwcheck 0.1", "profile": {"name": "auto", "hash": "0" * 16}, "nodes": []}
+    with pytest.MonkeyPatch.context() as patch:
+        then = time.gmtime(begun)
+        patch.setattr("hwcheck.apply.run_folder.time.gmtime", lambda: then)
+        folder = RunFolder.new(home, {}, plan, "ops@head (pid 1)")
+    step = {
+        "id": "sysctl.swap", "subject": "", "mechanism": "sysctl", "key": "vm.swappiness", "value": value,
+        "before": {"running": "60"}, "status": "changed", "why": "",
+    }  # fmt: skip
+    folder.record["results"] = {"gpu-1": [step, {**step, "key": "vm.other", "status": "skipped"}]}
+    folder.write("journal/gpu-1.json", {"changes": [value]})
+    folder.end("done")
+    return folder
+
+
+def test_what_was_applied_meanwhile_is_kept_with_the_next_run(posted: str, state: Path, capsys: Capture) -> None:
+    """With its journals, once, and anew when it was taken back; not what is older than the store."""
+    keep(3, {"gpu-1": {XID: "pass"}})
+    applied(state / "runs", NOW - 9 * DAY, "0")
+    folder = applied(state / "runs", NOW - 2 * DAY, "1")
+    damaged = applied(state / "runs", NOW - 2 * DAY, "2")
+    (damaged.path / "plan.json").write_text("{", encoding="utf-8")
+    keep(1, {"gpu-1": {XID: "fail"}})
+    for _ in range(2):
+        run("check", "--evidence", posted, "--store")
+    (kept,) = Store.open().runs("apply")
+    assert (kept.name, kept.who, kept.verdict) == (folder.name, "ops@head (pid 1)", "pass")
+    assert Store.open().journals(folder.name) == {"gpu-1": {"changes": ["1"]}}
+    capsys.readouterr()
+    run("history", "gpu-1", "xid")
+    assert f"changed in between: sysctl vm.swappiness 60 -> 1 (run {folder.name})\n" in capsys.readouterr().out
+    folder.set_state(["gpu-1"], "failed")
+    os.utime(folder.path / "run.json", (time.time() + 5, time.time() + 5))
+    run("check", "--evidence", posted, "--store")
+    assert [one.verdict for one in Store.open().runs("apply")] == ["fail"]
 
 
 def test_history_says_what_it_does_not_know(capsys: Capture) -> None:
