@@ -62,7 +62,7 @@ def untold(test: str, conditions: dict[str, Any]) -> list[str]:
     if test in _BOUND_TESTS and "numa_bound" not in conditions:
         why = conditions.get("numa_unknown")
         found.append(f"NUMA binding ({why})" if why else "NUMA binding")
-    if test in _HOST_TESTS and "busy" not in conditions:
+    if (test in _HOST_TESTS and "busy" not in conditions) or (test in _SHORT_TESTS and "runaways" not in conditions):
         found.append("whether the CPUs were idle before")
     if "samples" not in conditions:
         found.append("number of repeats")

@@ -27,7 +27,7 @@ def watched(gpus, test, on, addresses, measure, conditions, unit="GB/s", strange
     """
     if unit == "us":  # what lasts microseconds is disturbed by whoever takes the CPU
         before = load_witness.host_before(gpus.context.root)
-        conditions = {**conditions, "runaways": before.get("runaways", [])}
+        conditions = {**conditions, **{key: before[key] for key in ("runaways", "governor") if key in before}}
     try:
         for retested in (False, True):
             gpu = load_witness.GpuWitness(gpus.library, addresses, strangers)

@@ -26,6 +26,7 @@ _LINK = {
 }  # fmt: skip
 _PROCESSES = ("ComputeRunningProcesses_v3", "GraphicsRunningProcesses_v3")
 _LOG_CAP = 4 << 20
+_MOST_DEVICES = 64
 _INTERRUPTS = 5  # names that are told
 _LOOKS = 5  # at who runs: one that does each time takes a CPU for itself
 
@@ -45,14 +46,24 @@ class Library:
             self.why, self.nvml = "nvmlInit_v2 answers %d" % code, None
             return
         self.calls = {(call[1][len(_GET) :], call[3]): call for call in self.nvml.calls}
+        self.devices = self._devices()
+
+    def _devices(self):
+        """Return the handles of all GPUs by PCI address, spelled as the kernel does."""
+        found, count = {}, self.nvml.c.c_uint()
+        if self.nvml.function("nvmlDeviceGetCount_v2")(self.nvml.c.byref(count)):
+            return found
+        for index in range(min(count.value, _MOST_DEVICES)):
+            handle = self.nvml.c.c_void_p()
+            if not self.nvml.function("nvmlDeviceGetHandleByIndex_v2")(index, self.nvml.c.byref(handle)):
+                where = self.ask(handle, "PciInfo")
+                if where:
+                    found["%04x:%02x:%02x.0" % (where["domain"], where["bus"], where["device"])] = handle
+        return found
 
     def device(self, address):
         """Return the handle of the GPU at a PCI address, or None."""
-        if self.nvml is None:
-            return None
-        handle = self.nvml.c.c_void_p()
-        find = self.nvml.function("nvmlDeviceGetHandleByPciBusId_v2|nvmlDeviceGetHandleByPciBusId")
-        return None if find(address.encode(), self.nvml.c.byref(handle)) else handle
+        return None if self.nvml is None else self.devices.get(address)
 
     def ask(self, handle, name, args=()):
         """Return the answer of ``nvmlDeviceGet<name>``, or None."""
@@ -233,7 +244,7 @@ def host_before(root, seconds=0.25):
         time.sleep(seconds / _LOOKS)
         running = {pid: name for pid, name in _running(root).items() if running.get(pid) == name}
     after = _cpu_time(root)
-    if os.path.isdir(root + "/proc/1"):
+    if _processes(root):
         told["runaways"] = ["%d %s" % item for item in sorted(running.items())][:8]
     if before and after and sum(after) > sum(before):
         grown = [new - old for old, new in zip(before, after)]
@@ -250,18 +261,20 @@ _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 
 def _running(root):
     """Return the processes that run at this moment, or wait for a CPU: pid → name. This program is none of them."""
-    found = {}
-    try:
-        names = [name for name in os.listdir(root + "/proc") if name.isdigit()]
-    except OSError:
-        return found
-    own = os.getpgrp()
-    for name in names:
+    found, own = {}, os.getpgrp()
+    for name in _processes(root):
         head, mark, rest = first_line("%s/proc/%s/stat" % (root, name)).rpartition(") ")
         words = rest.split()
         if mark and words[:1] == ["R"] and words[2:3] != [str(own)]:
             found[int(name)] = head.partition("(")[2][:15]
     return found
+
+
+def _processes(root):
+    try:
+        return [name for name in os.listdir(root + "/proc") if name.isdigit()]
+    except OSError:
+        return []
 
 
 def _cpu_time(root):
