@@ -30,6 +30,7 @@ _SAID = {
     "fail": "At least one check fails.",
     "unknown": "No check fails, but something that was asked could not be told.",
 }
+_SHARES = (("fail", "fail"), ("unknown", "could not be told"), ("pass", "pass"))
 
 
 def html(run: dict[str, Any]) -> str:
@@ -89,9 +90,17 @@ def _banner(run: dict[str, Any]) -> str:
     count = sum(node["simulated"] for node in run["nodes"])
     times = f" × {count}" if count > 1 else ""
     lab = f'<span class="lab" title="simulated nodes prove nothing about iron">lab{times}</span>'
+    said = _SAID[verdict] + _shares(run["nodes"])
     return f"""<section class="banner {verdict}" aria-label="Verdict">
-<p class="verdict"><b>{_WORDS[verdict]}</b>{lab if count else ""}<span>{_SAID[verdict]}</span></p>
+<p class="verdict"><b>{_WORDS[verdict]}</b>{lab if count else ""}<span>{said}</span></p>
 <dl>{rows}</dl></section>"""
+
+
+def _shares(nodes: list[dict[str, Any]]) -> str:
+    """Say how many nodes have which verdict, where there are several."""
+    counts = [(sum(node["verdict"] == verdict for node in nodes), word) for verdict, word in _SHARES]
+    told = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    return f" Of {len(nodes):,} nodes {told}." if len(nodes) > 1 else ""
 
 
 def _moment(text: str) -> str:

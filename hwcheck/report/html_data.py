@@ -1,10 +1,10 @@
 """
 The data that an HTML report carries: a run JSON, packed so that a thousand nodes still open at once.
 
-What is neither pass nor skip, and what an incident names, is kept whole. Passed and skipped checks are kept as rows of
-(check, status, subjects), and nodes with the same rows share them; their sentences are kept too while there are few
-(:data:`SPOKEN`). Each text stands once, and records refer to it by number. Every text is spelled out (:func:`visible`):
-no control character and no bidirectional trick of a node reaches the page.
+What is neither pass nor skip, what an incident names, and measurements that passed are kept whole. Other passed and
+skipped checks are kept as rows of (check, status, subjects), and nodes with the same rows share them; their sentences
+are kept too while there are few (:data:`SPOKEN`). Each text stands once, and records refer to it by number. Every text
+is spelled out (:func:`visible`): no control character and no bidirectional trick of a node reaches the page.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from hwcheck.report.sheet import visible
 
 SPOKEN = 20_000
 """Passed and skipped findings up to which their sentences are in the page: about 1 MB."""
+MEASURED = 5_000
+"""Measurements up to which the conditions of all are in the page; of more, only of those that are not right."""
 _QUIET = ("pass", "skip")
 _LONG_VALUE = 400
 _HEAD = ("tool", "profile", "started", "ended", "kind", "run", "who", "verdict")
@@ -71,6 +73,11 @@ class _Packing:
         self.spoken = sum(finding["status"] in _QUIET for finding in findings) <= SPOKEN
         self.named = {index for item in run["incidents"] for index in (item["lead"], *item["follows"])}
 
+    def _is_whole(self, finding: Json) -> bool:
+        """Tell what is kept whole: what is not well, and measurements that passed, for their bounds."""
+        passed_measurement = finding["status"] == "pass" and finding["check"].startswith("baseline.")
+        return finding["status"] not in _QUIET or passed_measurement
+
     def finding(self, index: int, finding: Json) -> list[Any]:
         """Pack one that is kept whole; the order is that of ``FINDING`` in data.js."""
         text, evidence = self.texts.text, finding["evidence"] or {}
@@ -99,7 +106,7 @@ class _Packing:
     def node(self, node: Json, key: str, places: Sequence[int]) -> Json:
         """Pack a node with everything that belongs to it."""
         findings = self.run["findings"]
-        whole = [i for i in places if findings[i]["status"] not in _QUIET or i in self.named]
+        whole = [i for i in places if self._is_whole(findings[i]) or i in self.named]
         kept = set(whole)
         about = {name: value for name, value in node["about"].items() if name != "topology"}
         return {
@@ -135,7 +142,8 @@ def pack(run: Json) -> Json:
         run: of schema ``hwcheck.run/1``.
 
     Returns:
-        JSON: ``run`` (its head), ``texts``, ``records``, ``rows``, ``sets``, ``spoken`` and ``nodes``.
+        JSON: ``run`` (its head), ``texts``, ``records``, ``rows``, ``sets``, ``spoken``, ``short`` (conditions are left
+        out) and ``nodes``.
     """
     packing = _Packing(run)
     nodes: list[Json] = []
@@ -149,6 +157,9 @@ def pack(run: Json) -> Json:
         nodes[owner[item["lead"]]]["incidents"].append(
             {"lead": item["lead"], "follows": item["follows"], "text": visible(item["text"])}
         )
+    many = len(run["measurements"]) > MEASURED
+    if many:
+        run = {**run, "measurements": _short(run)}
     by_name = {node["name"]: packed for node, packed in zip(run["nodes"], nodes, strict=True)}
     for part in ("measurements", "changes", "stages"):
         for row in run.get(part, ()):
@@ -157,12 +168,19 @@ def pack(run: Json) -> Json:
     return {
         "run": plain({key: run[key] for key in _HEAD if key in run}),
         "spoken": packing.spoken,
+        "short": many,
         "texts": packing.texts.values,
         "records": packing.records.values,
         "rows": packing.rows.values,
         "sets": packing.sets.values,
         "nodes": nodes,
     }
+
+
+def _short(run: Json) -> list[Json]:
+    """Leave out the conditions of measurements with which nothing is wrong: a thousand nodes have 30 MB of them."""
+    wrong = {(row["node"], row["subject"]) for row in run["findings"] if row["status"] not in _QUIET}
+    return [row if (row["node"], row["subject"]) in wrong else {**row, "conditions": {}} for row in run["measurements"]]
 
 
 def _keyed(run: Json) -> Iterator[tuple[Json, str, Sequence[int]]]:

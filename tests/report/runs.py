@@ -12,6 +12,7 @@ from hwcheck.lab import nodes
 from hwcheck.parse import take_snapshot
 from hwcheck.pipeline import Pipeline
 from hwcheck.profiles import ProfileSet
+from hwcheck.report.html import html
 from hwcheck.report.json_run import dump, run_object
 from tests.lab.lab_node import evidence_from
 
@@ -41,16 +42,24 @@ def measured(run: dict[str, Any], node: str) -> None:
     gpus = [part["id"] for one in run["nodes"] if one["name"] == node for part in one["about"]["gpus"]]
     for number, gpu in enumerate(gpus[:4]):
         value = 2710.5 if number == 2 else 3900.0 + number
-        run["measurements"].append(_measurement(node, f"hwcheck.hbm.copy@{gpu}", value, "GB/s", {"repeats": 5}))
+        run["measurements"].append(
+            _measurement(node, f"hwcheck.hbm.copy@{gpu}", value, "GB/s", {"values": [value - 9, value]})
+        )
+        said = {"check": "baseline.host_copy", "subject": f"hwcheck.hbm.copy@{gpu}", "expected": ">= 3700 GB/s"}
+        _judge(run, node, {**said, "observed": value, "status": "fail" if number == 2 else "pass"})
     series = [3.0 + (60.0 if number % 40 == 39 else number % 3) for number in range(200)]
-    run["measurements"].append(_measurement(node, "hwcheck.os.jitter@numa0", 5.0, "us", {"series": series}))
-    said = {
-        "check": "baseline.host_copy", "subject": f"hwcheck.hbm.copy@{gpus[2]}", "status": "fail", "urgency": "note",
-        "observed": 2710.5, "expected": ">= 3700 GB/s", "message": "HBM copy is slow", "evidence": None, "remedy": None,
-        "waived": None,
-    }  # fmt: skip
-    run["findings"].append({"id": len(run["findings"]), "node": node, **said})
-    next(one for one in run["nodes"] if one["name"] == node)["coverage"]["fail"] += 1
+    spectrum = {"series": series, "p50": 4.0, "p99": 9.0, "p999": 62.5, "max": 63.0}
+    run["measurements"].append(_measurement(node, "hwcheck.os.jitter@numa0", 5.0, "us", spectrum))
+    for one, other in (gpus[:2], gpus[1::-1]):
+        run["measurements"].append(_measurement(node, f"hwcheck.p2p@{one}>{other}", 390.0, "GB/s", {}))
+
+
+def _judge(run: dict[str, Any], node: str, said: dict[str, Any]) -> None:
+    """Add what the check of a measurement says."""
+    more = {"urgency": None if said["status"] == "pass" else "note", "evidence": None, "remedy": None, "waived": None}
+    message = f"{said['observed']} GB/s"
+    run["findings"].append({"id": len(run["findings"]), "node": node, "message": message, **more, **said})
+    next(one for one in run["nodes"] if one["name"] == node)["coverage"][said["status"]] += 1
 
 
 def accepted(run: dict[str, Any], node: str) -> None:
@@ -69,3 +78,10 @@ def accepted(run: dict[str, Any], node: str) -> None:
 def _measurement(node: str, subject: str, value: float, unit: str, conditions: dict[str, Any]) -> dict[str, Any]:
     name = subject.partition("@")[0]
     return {"node": node, "name": name, "subject": subject, "value": value, "unit": unit, "conditions": conditions}
+
+
+def written(folder: Path, run: dict[str, Any]) -> Path:
+    """Write a page."""
+    page = folder / "report.html"
+    page.write_text(html(run), encoding="utf-8")
+    return page

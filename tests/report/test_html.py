@@ -12,7 +12,7 @@ import pytest
 
 from hwcheck.findings import NodeVerdict
 from hwcheck.report.html import html
-from hwcheck.report.html_data import SPOKEN, pack
+from hwcheck.report.html_data import MEASURED, SPOKEN, pack
 from tests.report.runs import accepted, run_of
 from tests.report.samples import faulty, healthy, hostile
 
@@ -122,6 +122,22 @@ def test_like_nodes_share_what_passed() -> None:
     assert hundred < one + 100 * 400
     assert len(healthy().findings) * 1500 > SPOKEN
     assert [True, False] == [pack(run_of(*some))["spoken"] for some in (many[:1], many)]
+
+
+def test_measurements_keep_their_bound_and_many_no_conditions() -> None:
+    """A figure that passed is kept whole, for its bound; of very many, only a bad one keeps its conditions."""
+    run = run_of(healthy())
+    said = {**run["findings"][-1], "status": "pass", "check": "baseline.host_copy", "expected": ">= 50 GB/s"}
+    run["findings"] += [{**said, "subject": "good"}, {**said, "subject": "bad", "status": "fail", "urgency": "now"}]
+    row = {"node": "gpu-018", "name": "h2d", "value": 55.0, "unit": "GB/s", "conditions": {"repeats": 5}}
+    run["measurements"] = [{**row, "subject": subject} for subject in ("good", "bad")]
+    (few,) = pack(run)["nodes"]
+    assert [">= 50 GB/s"] * 2 == [pack(run)["texts"][finding[6]] for finding in few["findings"]]
+    assert [{"repeats": 5}] * 2 == [one["conditions"] for one in few["measurements"]]
+    run["measurements"] *= MEASURED
+    many = pack(run)
+    assert many["short"]
+    assert [{}, {"repeats": 5}] == [one["conditions"] for one in many["nodes"][0]["measurements"][:2]]
 
 
 def test_the_verdict_can_be_read_without_a_program() -> None:

@@ -88,7 +88,7 @@ class Node {
   /** What the search box looks through: name, platform, and the words of what is not well. */
   get words() {
     this.text ||= [this.title, this.platform, this.about.cohort || "",
-      ...this.findings.map((finding) => `${finding.check} ${finding.subject} ${finding.message}`)].join("\n").toLowerCase();
+      ...this.findings.filter((finding) => RANK[finding.state] < RANK.pass).map((finding) => `${finding.check} ${finding.subject} ${finding.message}`)].join("\n").toLowerCase();
     return this.text;
   }
 

@@ -99,7 +99,7 @@ function matrix() {
   fleet.all = () => grow(nodes.length);
   const legend = el("p", { class: "legend" }, STATES.map((state) => badge(state)),
     HIDDEN.length ? el("span", {}, `not asked or not applicable anywhere: ${HIDDEN.join(", ")}`) : null);
-  return { show, view: [said, el("div", { class: "scroll" }, el("table", { class: "matrix" },
+  return { show, view: [said, el("div", { class: "scroll wide" }, el("table", { class: "matrix" },
     el("caption", { class: "unseen" }, "Nodes by families of checks. Arrow keys move, Enter opens."),
     el("thead", {}, head), body)), more, legend] };
 }

@@ -8,18 +8,16 @@ function boundOf(text) {
 
 const figure = (value) => (Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4))));
 
-/** What a check said of a measurement, wherever it stands. */
+/** What checks said of a measurement: the worst of it, and the bound it was held against. */
 function judged(node, measurement) {
-  return node.findings.find((finding) => finding.subject === measurement.subject) || null;
+  const said = node.findings.filter((finding) => finding.subject === measurement.subject);
+  return { finding: said[0] || null, bound: said.map((finding) => boundOf(finding.expected)).find(Boolean) || null };
 }
 
 const onWhat = (subject) => (subject.includes("@") ? subject.slice(subject.indexOf("@") + 1) : subject);
 
 function bars(node, test, items) {
-  const rows = items.map((item) => {
-    const finding = judged(node, item);
-    return { item, finding, bound: finding ? boundOf(finding.expected) : boundOf(item.conditions.bound) };
-  });
+  const rows = items.map((item) => ({ item, ...judged(node, item) }));
   const most = Math.max(...rows.map(({ item, bound }) => Math.max(item.value, bound ? bound[1] : 0))) * 1.06 || 1;
   const [left, wide, high] = [150, 420, 20];
   const canvas = draw("svg", { class: "bars", role: "img", viewBox: `0 0 ${left + wide + 190} ${rows.length * high + 6}`,
@@ -32,43 +30,51 @@ function bars(node, test, items) {
       draw("rect", { class: `bar ${state}`, x: left, y: y + 3, width: long(item.value), height: high - 7, rx: 2 }),
       draw("text", { class: `value ${state}`, x: left + Math.max(long(item.value), bound ? long(bound[1]) : 0) + 8, y: y + 14 },
         `${state === "pass" ? "" : `${LOOKS[state].glyph} `}${figure(item.value)} ${item.unit}${bound ? ` (${bound[0]}= ${figure(bound[1])})` : ""}`));
-    if (bound) {
-      canvas.append(draw("path", { class: "floor", d: `M${left + long(bound[1])} ${y + 1}v${high - 3}` }));
+    if (bound) canvas.append(draw("path", { class: "floor", d: `M${left + long(bound[1])} ${y + 1}v${high - 3}` }));
+    for (const repeat of numbersOf(item.conditions.values)) {
+      canvas.append(draw("path", { class: "tick", d: `M${left + long(Math.min(repeat, most))} ${y + 6}v${high - 13}` }));
     }
   });
   return canvas;
 }
 
-/** Numbers measured one after the other, where the conditions keep them: a list of values, or of [time, value]. */
-function seriesOf(conditions) {
-  for (const key of ["series", "samples", "jitter"]) {
-    const list = conditions[key];
-    if (Array.isArray(list) && list.length > 2) {
-      const values = list.map((item) => (Array.isArray(item) ? item[1] : item));
-      if (values.every((value) => typeof value === "number" && Number.isFinite(value))) return values;
-    }
-  }
-  return null;
+/** A measurement between two parts (A>B) of each pair: rows send, columns receive. */
+function pairs(node, test, items) {
+  const cells = new Map(items.map((item) => [onWhat(item.subject), item]));
+  const ends = (at) => [...new Set([...cells.keys()].map((key) => key.split(">")[at]))].sort();
+  const value = (from, to) => {
+    const item = cells.get(`${from}>${to}`);
+    if (!item) return el("td", {});
+    const { finding } = judged(node, item);
+    const state = finding ? finding.state : "pass";
+    const words = `${state === "pass" ? "" : `${LOOKS[state].glyph} `}${figure(item.value)}`;
+    return el("td", { class: state }, state === "pass" ? words : el("a", { href: node.link("finding", finding.id) }, words));
+  };
+  return table(`${test}, from row to column`, ["", ...ends(1).map(short)],
+    ends(0).map((from) => [el("th", { scope: "row" }, short(from)), ...ends(1).map((to) => value(from, to))]), "pairs");
 }
 
+const numbersOf = (list) => (Array.isArray(list) ? list.filter((value) => Number.isFinite(value)) : []);
+
+/** A time series, thinned out to the highest of each stretch; the marks are those of all measurements, never of these. */
 function line(item, values) {
   const [wide, high] = [560, 90];
-  const sorted = [...values].sort((a, b) => a - b);
-  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
-  const [low, top] = [Math.min(0, sorted[0]), sorted[sorted.length - 1] || 1];
-  const y = (value) => high - ((value - low) / (top - low || 1)) * (high - 8);
+  const top = Math.max(...values, 0) || 1;
+  const y = (value) => high - (Math.min(value, top) / top) * (high - 8);
   const x = (number) => (number / (values.length - 1)) * wide;
-  const marks = [["max", top], ["P99", at(0.99)], ["P50", at(0.5)]];
+  const marks = [["max", "max"], ["P99.9", "p999"], ["P99", "p99"], ["P50", "p50"]]
+    .map(([name, key]) => [name, item.conditions[key]]).filter(([, value]) => Number.isFinite(value));
+  const said = marks.map(([name, value]) => `${name} ${figure(value)}`).join(", ");
   const canvas = draw("svg", { class: "series", role: "img", viewBox: `0 -6 ${wide + 150} ${high + 36}`, width: wide + 150,
-    "aria-label": `${item.subject}: ${marks.map(([name, value]) => `${name} ${figure(value)}`).join(", ")} ${item.unit}` },
+    "aria-label": `${item.subject}: ${said} us` },
   draw("path", { class: "samples", d: values.map((value, number) => `${number ? "L" : "M"}${x(number).toFixed(1)} ${y(value).toFixed(1)}`).join("") }));
   let above = -20;
   for (const [name, value] of marks) {
     above = Math.max(y(value) + 4, above + 12); // names of near values stand below each other
     if (name !== "max") canvas.append(draw("path", { class: "mark", d: `M0 ${y(value)}H${wide}` }));
-    canvas.append(draw("text", { x: wide + 6, y: above, class: "on-line" }, `${name} ${figure(value)} ${item.unit}`));
+    canvas.append(draw("text", { x: wide + 6, y: above, class: "on-line" }, `${name} ${figure(value)} us`));
   }
-  return el("figure", {}, el("figcaption", {}, `${item.subject}, ${plural(values.length, "sample")}`),
+  return el("figure", {}, el("figcaption", {}, `${item.subject} over time, the highest of each stretch`),
     el("div", { class: "scroll" }, canvas));
 }
 
@@ -85,12 +91,15 @@ function measurementsOf(node) {
     const key = `${item.name} (${item.unit})`;
     tests.set(key, [...(tests.get(key) || []), item]);
   }
-  return section("Measurements", "measurements", [...tests].map(([test, items]) => {
+  const left = DATA.short ? el("p", { class: "because" },
+    "Conditions of measurements with which nothing is wrong are left out here; the JSON of the run has them.") : null;
+  return section("Measurements", "measurements", left, [...tests].map(([test, items]) => {
     const words = [...new Set(items.map((item) => conditionsOf(item.conditions)))].filter(Boolean);
-    return el("div", { class: "test" }, el("h3", {}, test), el("div", { class: "scroll" }, bars(node, test, items)),
+    return el("div", { class: "test" }, el("h3", {}, test), items.every((item) => onWhat(item.subject).includes(">")) ? pairs(node, test, items)
+      : el("div", { class: "scroll" }, bars(node, test, items)),
       words.length ? el("p", { class: "because" }, "Conditions: ", words.slice(0, 2).join(" / "),
         words.length > 2 ? ` / and ${words.length - 2} more` : "") : null,
-      items.map((item) => [item, seriesOf(item.conditions)]).filter(([, values]) => values)
+      items.map((item) => [item, numbersOf(item.conditions.series)]).filter(([, values]) => values.length > 2)
         .map(([item, values]) => line(item, values)));
   }));
 }
@@ -101,7 +110,7 @@ function baselinesPage() {
   for (const node of MACHINES) {
     for (const item of node.measurements) {
       const key = `${item.name} (${item.unit})`;
-      tests.set(key, [...(tests.get(key) || []), { node, item, finding: judged(node, item) }]);
+      tests.set(key, [...(tests.get(key) || []), { node, item, ...judged(node, item) }]);
     }
   }
   return [el("h1", { tabindex: "-1" }, "Measurements"), [...tests].map(([test, items]) => strip(test, items))];
@@ -109,7 +118,7 @@ function baselinesPage() {
 
 function strip(test, items) {
   const [wide, high] = [860, 56];
-  const bound = items.map(({ finding }) => finding && boundOf(finding.expected)).find(Boolean);
+  const bound = items.map((item) => item.bound).find(Boolean);
   const values = [...items.map(({ item }) => item.value), ...(bound ? [bound[1]] : [])];
   const spread = Math.max(...values) - Math.min(...values) || Math.abs(values[0]) * 0.1 || 1;
   const [low, top] = [Math.min(...values) - spread * 0.05, Math.max(...values) + spread * 0.05];

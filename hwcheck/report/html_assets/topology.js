@@ -5,7 +5,7 @@ const LEVEL = 46;
 const TOP = 34;
 const KINDS = { gpu: "GPU", nic: "adapter", netdev: "adapter" };
 
-const short = (address) => address.replace(/^0000:/, "");
+const short = (address) => address.replace(/\b0000:/g, "");
 
 /** Names under which findings may speak of a part. */
 function partOf(node, id) {
@@ -26,9 +26,9 @@ function belongs(part, subject) {
 function stateOf(node, part) {
   const counts = {};
   for (const finding of node.findings) {
-    if (finding.subject && belongs(part, finding.subject)) counts[finding.state] = (counts[finding.state] || 0) + 1;
+    if (finding.subject && RANK[finding.state] < RANK.pass && belongs(part, finding.subject)) counts[finding.state] = (counts[finding.state] || 0) + 1;
   }
-  return { state: node.findings.length && Object.keys(counts).length ? worst(counts) : "pass", counts };
+  return { state: Object.keys(counts).length ? worst(counts) : "pass", counts };
 }
 
 /** Trees of ports and parts below one NUMA node; sides of a switch that lead to a part are not drawn as boxes. */
@@ -105,7 +105,7 @@ function wires(node, tree, canvas) {
 
 function portBox(node, tree) {
   const { port } = tree;
-  const finding = node.findings.find((item) => item.subject === port.id);
+  const finding = node.findings.find((item) => item.subject === port.id && RANK[item.state] < RANK.pass);
   const wide = Math.max(96, tree.right - tree.left);
   const word = port.kind === "root" ? "root port" : port.kind === "up" ? "PCIe switch" : "bridge";
   const roomy = wide >= 140;
