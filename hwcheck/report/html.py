@@ -62,7 +62,7 @@ def html(run: dict[str, Any]) -> str:
 </head>
 <body>
 <a class="skip-link" href="#main">Skip to content</a>
-<header class="bar"><a class="brand" href="#">hwcheck</a><nav id="tabs" aria-label="Views"></nav>
+<header class="masthead"><a class="brand" href="#">hwcheck</a><nav id="tabs" aria-label="Views"></nav>
 <button id="theme" type="button">Theme: auto</button></header>
 {_banner(run)}
 <main id="main" tabindex="-1"><noscript><p>This report needs JavaScript, which it carries with it. The same run can be \

@@ -126,8 +126,7 @@ def test_search_and_filters_of_the_fleet(browser: Browser, fleet: Path) -> None:
     browser.click(".chip.pass")
     assert "gpu-001" == browser.value(rows)
     browser.click(".often .check")
-    browser.wait("location.hash.startsWith('#check/')")
-    assert "No node fits." == browser.text("#fleet .said")
+    browser.wait("document.querySelector('#fleet .said').innerText === 'No node fits.'")
     browser.value("document.querySelector('.chip.pass').click()")
     assert "gpu-002" == browser.value(rows)
 
@@ -183,7 +182,7 @@ def test_measurements_changes_and_stages(browser: Browser, fleet: Path) -> None:
     assert longs[2] < min(longs[:2])
     assert 4 == browser.value("document.querySelectorAll('.bars .floor').length")
     assert ["390", "390"] == browser.value(
-        "[...document.querySelectorAll('.pairs td.pass')].map(cell => cell.innerText)"
+        "[...document.querySelectorAll('.pairs td.skip')].map(cell => cell.innerText)"
     )
     said = browser.value("document.querySelector('.series').getAttribute('aria-label')")
     assert "hwcheck.os.jitter@numa0: max 63, P99.9 62.5, P99 9, P50 4 us" == said

@@ -63,6 +63,7 @@ class Node {
     this.topology = DATA.records[packed.topology] || null;
     this.title = packed.name || "unnamed node";
     this.findings = packed.findings.map(unpackFinding).sort(inOrder);
+    this.measured = this.findings.filter((finding) => finding.family === "baseline");
     this.byId = new Map(this.findings.map((finding) => [finding.id, finding]));
     this.leadOf = new Map();
     for (const incident of packed.incidents) {
