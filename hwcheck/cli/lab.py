@@ -12,6 +12,7 @@ from hwcheck.cli.trouble import told
 _MOST = 250
 _SYSTEMS = ("ubuntu", "rhel")
 _FORMS = ("auto", "host", "tree")
+_TOOLS = ("nvbandwidth", "all_reduce_perf", "dcgmi", "ib_write_bw", "ib_send_lat")
 _PLATFORMS = "hgx-h200, hgx-h100, hgx-b200, gb200"
 
 
@@ -32,6 +33,8 @@ def add_parser(verbs: Any) -> None:
                     help=f"{_PLATFORMS} (default: hgx-h200); several take turns")  # fmt: skip
     up.add_argument("--os", choices=_SYSTEMS, default=_SYSTEMS[0], help=f"flavour of Linux (default: {_SYSTEMS[0]})")
     up.add_argument("--fault", metavar="F", action="append", default=[], help="a fault of every node (may be repeated)")
+    up.add_argument("--tool", metavar="T", action="append", default=[], choices=_TOOLS,
+                    help=f"a load tool that is installed (may be repeated): {', '.join(_TOOLS)}")  # fmt: skip
     up.add_argument("--name", metavar="PREFIX", default="lab", help="names are PREFIX-1, PREFIX-2 ... (default: lab)")
     up.add_argument("--form", choices=_FORMS, default="auto", help="auto takes the best that this machine allows")
     up.set_defaults(run=_deed("up"))
@@ -51,6 +54,15 @@ def add_parser(verbs: Any) -> None:
         deed = deeds.add_parser(name, help=text)
         deed.add_argument("node")
         deed.set_defaults(run=_deed(run))
+    demo = deeds.add_parser(
+        "demo", help="the whole loop on four nodes, in about a minute",
+        description="Make four nodes, one of them healthy, one that no software can fix; judge, fix, measure and "
+        "certify them, and ask the gate before and after one is broken again. Prints every command that it runs.",
+    )  # fmt: skip
+    demo.add_argument("--form", choices=_FORMS, default="auto", help="of the nodes: auto takes the best there is")
+    demo.add_argument("-o", "--output", metavar="FOLDER", type=Path,
+                      help="where certificates and the report go (default: hwcheck-demo in the temporary folder)")  # fmt: skip
+    demo.set_defaults(run=_deed("demo"))
     shell = deeds.add_parser("shell", help="run a command with a node's tools and NVML; a shell where none is given")
     shell.add_argument("node")
     shell.add_argument("command", nargs=argparse.REMAINDER)

@@ -48,7 +48,7 @@ def up(arguments: argparse.Namespace) -> int:
         nodes.refuse(home, node)  # all of them before the first is made
     made: list[Node] = []
     for one in wanted:
-        node, no_library = nodes.up(home, one.name, one.platform, others, arguments.os)
+        node, no_library = nodes.up(home, one.name, one.platform, others, arguments.os, tuple(arguments.tool))
         for fault in of_host:
             put(node.folder, fault)
         made.append(node)
@@ -216,6 +216,13 @@ def _order(order: Callable[[list[str]], dict[str, str]], node: Node) -> None:
         raise UsageError(str(error)) from error
     if failed:
         raise UsageError(f"{node.name} did not start: {failed[node.name]}")
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    """Run the whole loop on four nodes of its own."""
+    from hwcheck.cli.lab_demo import run  # noqa: PLC0415 - only this deed needs it
+
+    return run(arguments.form, arguments.output)
 
 
 def shell(arguments: argparse.Namespace) -> int:

@@ -34,7 +34,7 @@ def cured(node: Node) -> list[str]:
 def _shows(node: Node, name: str) -> bool:
     broken = node.machine()
     others = [fault for fault in node.faults if fault != name]
-    healthy = Node(node.folder, node.platform, others, node.boot, node.os).machine()
+    healthy = Node(node.folder, node.platform, others, node.boot, node.os, node.tools).machine()
     with_it, without = tree.render(broken), tree.render(healthy)
     places = [path for path in {**without, **with_it} if with_it.get(path) != without.get(path)]
     shown = [path for path in places if path.startswith(_SHOWS) and not _PROCESS.match(path)]

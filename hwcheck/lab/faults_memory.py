@@ -38,13 +38,14 @@ def channel_repair(machine: Machine, part: int) -> None:
     machine.gpus[part].state["repair_channel_pending"] = 1
 
 
-@fault("hbm.banks", "hbm.total", part=1, stays=True)
+@fault("hbm.banks", "hbm.total", part=1, stays=True, figures=("hbm.copy",))
 def hbm_missing(machine: Machine, part: int) -> None:
     """A stack of HBM is switched off: fewer banks and less memory than the board has."""
     state = machine.gpus[part].state
     banks = state["remap_banks"][0]
     state["remap_banks"] = [banks - 512, 0, 0, 0, 0]
-    state["memory_total"] = state["memory_total"] * (banks - 512) // banks
+    for what in ("memory_total", "memory_bus_width"):
+        state[what] = state[what] * (banks - 512) // banks
 
 
 @fault("gpu.ecc_mode", part=0, stays=True)

@@ -147,6 +147,7 @@ class Machine:
     Attributes:
         nvml_faults: file below the NVML state folder → text; what write_state has no attribute for.
         slow_tools: tools on PATH that never return.
+        load_tools: tools that measure and are installed: ``nvbandwidth``, ``ib_write_bw`` ...
         memory: MiB of each NUMA node, CPU or not.
         numa_cpus: CPU list of each NUMA node.
         numa_distances: row of each NUMA node.
@@ -192,6 +193,7 @@ class Machine:
     transparent_pages: str = "always [madvise] never"
     nvml_faults: dict[str, str] = field(default_factory=dict)
     slow_tools: set[str] = field(default_factory=set)
+    load_tools: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
 
     def nic_of(self, gpu: Gpu) -> Nic:

@@ -15,7 +15,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class Node:
         faults: as they were named.
         boot: how often it was rebooted.
         os: ``ubuntu`` or ``rhel``.
+        tools: load tools that are installed, of :data:`hwcheck.lab.actor.main.LOAD_TOOLS`.
     """
 
     folder: Path
@@ -53,6 +54,7 @@ class Node:
     faults: list[str] = field(default_factory=list)
     boot: int = 0
     os: str = "ubuntu"
+    tools: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -71,6 +73,7 @@ class Node:
     def machine(self) -> Machine:
         """Return its model, with its faults."""
         machine = build_machine(self.platform, self.name, self.boot, self.os)
+        machine.load_tools = self.tools
         inject(machine, self.faults)
         return machine
 
@@ -78,8 +81,7 @@ class Node:
         """Write what is known of it."""
         known = {
             "format": FORMAT, "platform": self.platform, "faults": self.faults, "boot": self.boot,
-            "os": self.os,
-            "boot_id": self.machine().boot_id,
+            "os": self.os, "tools": self.tools, "boot_id": self.machine().boot_id,
         }  # fmt: skip
         fresh = self.folder / f"{STATE}.new"  # a kill half-way leaves the old one: down must find the node
         fresh.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
@@ -92,7 +94,9 @@ def default_home() -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".local/state") / "hwcheck/lab"
 
 
-def up(home: Path, name: str, platform: str, faults: list[str], system: str = "ubuntu") -> tuple[Node, str]:
+def up(
+    home: Path, name: str, platform: str, faults: list[str], system: str = "ubuntu", load_tools: tuple[str, ...] = ()
+) -> tuple[Node, str]:
     """
     Make a node.
 
@@ -102,6 +106,7 @@ def up(home: Path, name: str, platform: str, faults: list[str], system: str = "u
         platform: one of :data:`hwcheck.lab.platforms.PLATFORMS`.
         faults: as on the command line.
         system: one of :data:`hwcheck.lab.platforms.SYSTEMS`.
+        load_tools: of :data:`hwcheck.lab.actor.main.LOAD_TOOLS`.
 
     Returns:
         The node, and why its GPUs are shown by nvidia-smi only; "" when it has a library.
@@ -109,7 +114,7 @@ def up(home: Path, name: str, platform: str, faults: list[str], system: str = "u
     Raises:
         UsageError: the name is taken or none, no such platform or fault, or the folder cannot be written.
     """
-    node = Node(home / name, platform, list(faults), os=system)
+    node = Node(home / name, platform, list(faults), os=system, tools=load_tools)
     machine = refuse(home, node)
     try:
         _reserve(home, node)
@@ -118,9 +123,8 @@ def up(home: Path, name: str, platform: str, faults: list[str], system: str = "u
         tree.write(node.root, tree.render(machine))
         tools.write(node.folder, machine)
     except OSError as error:
-        raise UsageError(
-            f"the lab cannot be written to {home}: {error.strerror}; --dir names another folder"
-        ) from error
+        why = f"the lab cannot be written to {home}: {error.strerror}"
+        raise UsageError(f"{why}; --dir names another folder") from error
     return node, lacks
 
 
@@ -145,8 +149,7 @@ def _refuse_taken(home: Path, node: Node) -> None:
         return
     if any(other.name == node.name for other in nodes(home)):
         raise UsageError(
-            f"{node.name} is there already; hwcheck lab down {node.name} takes it away, --name PREFIX gives another "
-            "name"
+            f"{node.name} is there already; hwcheck lab down {node.name} takes it away, --name PREFIX names another"
         )
     raise UsageError(f"{node.folder} is there and no lab node; remove it, or --name PREFIX gives another name")
 
@@ -154,7 +157,7 @@ def _refuse_taken(home: Path, node: Node) -> None:
 def _reserve(home: Path, node: Node) -> None:
     """Make the folder with its state in one step: whoever is killed leaves one that down finds, or none of the name."""
     home.mkdir(parents=True, exist_ok=True)
-    begun = Node(Path(tempfile.mkdtemp(prefix=BEGUN, dir=home)), node.platform, node.faults, os=node.os)  # 0700
+    begun = replace(node, folder=Path(tempfile.mkdtemp(prefix=BEGUN, dir=home)))  # 0700
     begun.save()
     try:
         begun.folder.rename(node.folder)
@@ -210,7 +213,8 @@ def nodes(home: Path) -> Iterator[Node]:
             known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             if known["format"] == FORMAT:
                 yield Node(
-                    path.parent, known["platform"], list(known["faults"]), int(known["boot"]), known.get("os", "ubuntu")
+                    path.parent, known["platform"], list(known["faults"]), int(known["boot"]),
+                    known.get("os", "ubuntu"), tuple(known.get("tools", ())),
                 )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError):
             continue
@@ -237,7 +241,7 @@ def refuse_faults(node: Node, names: list[str]) -> None:
     for name in names:
         if name in node.faults:
             raise UsageError(f"{node.name} has {name} already")
-    _broken(Node(node.folder, node.platform, [*node.faults, *names], node.boot, node.os))
+    _broken(replace(node, faults=[*node.faults, *names]))
 
 
 def break_node(node: Node, name: str) -> list[str]:
@@ -252,7 +256,7 @@ def break_node(node: Node, name: str) -> list[str]:
     """
     refuse_faults(node, [name])
     before = node.machine()
-    changed = Node(node.folder, node.platform, [*node.faults, name], node.boot, node.os)
+    changed = replace(node, faults=[*node.faults, name])
     machine = _broken(changed)
     unread = live.stale(node.folder)
     paths = tree.update(node.root, tree.render(before), tree.render(machine))

@@ -7,7 +7,7 @@ is asked. What no source spawns is here only where people type it on a node: dme
 
 from __future__ import annotations
 
-from hwcheck.lab.actor.main import TOOLS
+from hwcheck.lab.actor.main import LOAD_TOOLS, TOOLS
 from hwcheck.lab.live import tool
 from hwcheck.lab.machine import Machine
 
@@ -51,8 +51,9 @@ def shims(machine: Machine) -> dict[str, str]:
     if machine.imex is not None:
         found["nvidia-imex"] = script(f"IMEX version is: {machine.versions['imex']}")
         found["nvidia-imex-ctl"] = script(_imex(machine))
-    absent = _ONLY_DEBIAN if machine.os == "rhel" else _ONLY_RHEL
-    found |= {name: tool(name) for name in TOOLS if name not in (*_INTERNAL, *absent)}
+    absent: tuple[str, ...] = _ONLY_DEBIAN if machine.os == "rhel" else _ONLY_RHEL
+    absent = (*_INTERNAL, *absent, *(name for name in LOAD_TOOLS if name not in machine.load_tools))
+    found |= {name: tool(name) for name in TOOLS if name not in absent}
     return found | dict.fromkeys(machine.slow_tools, HANG)
 
 

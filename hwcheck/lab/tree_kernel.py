@@ -156,6 +156,8 @@ def _packages(machine: Machine, files: Planter) -> None:
     )
     if machine.os == "ubuntu":  # the data base of rpm is none that a lab could write
         files.put("/var/lib/dpkg/status", "\n".join(rows))
+    for gpu in machine.gpus if "nvidia" in machine.kernel.modules else ():
+        files.put(f"/dev/nvidia{gpu.state['minor']}", "", 0o666)
     folder = f"/usr/lib/{machine.arch}-linux-gnu"
     for name in ("libnvidia-ml.so", "libcuda.so", "libnvidia-cfg.so"):
         files.tree[f"{folder}/{name}.1"] = Link(f"{name}.{machine.libraries}")

@@ -41,10 +41,11 @@ NOTICED = 0.97
 FUNCTIONS = """
     cuInit cuDriverGetVersion cuDeviceGetCount cuDeviceGet cuDeviceGetPCIBusId cuDeviceGetAttribute
     cuDeviceCanAccessPeer cuCtxCreate_v2 cuCtxDestroy_v2 cuCtxSetCurrent cuCtxSynchronize cuCtxEnablePeerAccess
-    cuMemAlloc_v2 cuMemFree_v2 cuMemHostAlloc cuMemFreeHost cuMemcpyHtoD_v2 cuMemcpyDtoH_v2 cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2
-    cuMemcpyDtoDAsync_v2 cuMemcpyPeerAsync cuMemsetD8Async cuStreamCreate cuStreamDestroy_v2 cuStreamSynchronize
-    cuEventCreate cuEventRecord cuEventQuery cuEventSynchronize cuEventElapsedTime cuEventDestroy_v2 cuModuleLoadData
-    cuModuleUnload cuModuleGetFunction cuLaunchKernel cuGetErrorName
+    cuMemAlloc_v2 cuMemFree_v2 cuMemHostAlloc cuMemFreeHost cuMemcpyHtoD_v2 cuMemcpyDtoH_v2 cuMemcpyHtoDAsync_v2
+    cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemcpyPeerAsync cuMemsetD8Async cuStreamCreate
+    cuStreamDestroy_v2 cuStreamSynchronize cuEventCreate cuEventRecord cuEventQuery cuEventSynchronize
+    cuEventElapsedTime cuEventDestroy_v2 cuModuleLoadData cuModuleUnload cuModuleGetFunction cuLaunchKernel
+    cuGetErrorName
 """
 WATCHER = """
 import ctypes, json, os
