@@ -8,8 +8,9 @@ A record takes a run whole or node by node, so that a fleet streams through.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hwcheck.errors import StoreError
@@ -99,8 +100,11 @@ class Record:
         Raises:
             StoreError: it is neither.
         """
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
-            return cls(data)
+        with understanding():
+            return cls._of_record(data) if isinstance(data, dict) and data.get("format") == FORMAT else cls(data)
+
+    @classmethod
+    def _of_record(cls, data: dict[str, Any]) -> Record:
         check_run(data.get("run"))
         run: dict[str, Any] = data["run"]
         folds: Any = data.get("folds")
@@ -109,6 +113,10 @@ class Record:
         if not are_lists or len(fold_of) != len(run["nodes"]) or any(one not in range(len(folds)) for one in fold_of):
             raise StoreError("this record of a run is damaged: it has not one fold for each node")
         _check_nodes(run)
+        places = range(len(run["findings"]))
+        indices = [index for item in run["incidents"] for index in (item["lead"], *item["follows"])]
+        if [one["id"] for one in run["findings"]] != list(places) or any(index not in places for index in indices):
+            raise StoreError("this record of a run is damaged: its findings are not those that it numbers")
         record = cls({**run, **{key: [] for key in _LISTS}})
         record.run, record.folds, record.fold_of = run, folds, fold_of
         return record
@@ -130,6 +138,20 @@ class Record:
                         findings.append(_folded(len(findings), node["name"], check, subject, status))
         incidents = [_moved(item, numbers.__getitem__) for item in self.run["incidents"]]
         return {**self.run, "findings": findings, "incidents": incidents}
+
+
+@contextlib.contextmanager
+def understanding() -> Iterator[None]:
+    """
+    Take a run apart that may come from anywhere.
+
+    Raises:
+        StoreError: something in it is not there, or of another type than it should be.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise StoreError(f"this run of hwcheck is damaged: {type(error).__name__}: {error}") from error
 
 
 def check_run(run: Any) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Table, delete, func, select
 
 from hwcheck.errors import StoreError
 from hwcheck.store.content import Contents, batches, remove_unused, unless_there
-from hwcheck.store.record import Record, canonical
+from hwcheck.store.record import Record, canonical, understanding
 from hwcheck.store.tables import CHANGE, FINDING, JOURNAL, MEASUREMENT, NODE, RUN, WAIVER
 
 _ROWS = 2000
@@ -44,28 +44,41 @@ class Parcel:
         journals: by node, what was there before it was changed; JSON values.
         name: of the run.
         digest: equal for equal runs.
-        kept: now, by the controller's clock, seconds since 1970.
+        row: of the run itself.
+        tables: rows of each other table.
+        contents: what rows name.
     """
 
     record: Record
     journals: Mapping[str, Any]
     name: str
     digest: str
-    kept: float
+    row: Row
+    tables: dict[Table, list[Row]]
+    contents: Contents
 
 
 def parcel(record: Record, journals: Mapping[str, Any], now: float) -> Parcel:
     """
     Make a run ready; one without a name gets one that follows from what it says, so that it is not kept twice.
 
+    Args:
+        record: the run.
+        journals: by node.
+        now: by the controller's clock, seconds since 1970.
+
     Raises:
-        StoreError: the time of its beginning cannot be read.
+        StoreError: it is damaged, so that it will never be kept.
     """
-    told = {**record.to_json(), "run": {key: value for key, value in record.run.items() if key != "run"}}
-    digest = hashlib.sha256(canonical([told, journals]).encode()).hexdigest()[:32]
-    began = _time(record.run["started"])
-    stamp = dt.datetime.fromtimestamp(began, dt.UTC).strftime("%Y%m%d-%H%M%S")
-    return Parcel(record, journals, str(record.run.get("run") or f"{stamp}-{digest[:8]}"), digest, now)
+    with understanding():
+        told = {**record.to_json(), "run": {key: value for key, value in record.run.items() if key != "run"}}
+        digest = hashlib.sha256(canonical([told, journals]).encode()).hexdigest()[:32]
+        stamp = dt.datetime.fromtimestamp(_time(record.run["started"]), dt.UTC).strftime("%Y%m%d-%H%M%S")
+        name = str(record.run.get("run") or f"{stamp}-{digest[:8]}")
+        times, contents = _times(record.run, now), Contents()
+        row = {**_run(record.run, contents), **times, "name": _text(name), "digest": digest, "kept": now}
+        tables = _tables(record, journals, times["at"], contents)
+    return Parcel(record, journals, name, digest, row, tables, contents)
 
 
 def write(connection: Connection, given: Parcel) -> None:
@@ -75,32 +88,35 @@ def write(connection: Connection, given: Parcel) -> None:
     Raises:
         NameTakenError: another run of that name is kept.
     """
-    run, contents = given.record.run, Contents()
-    times = _times(run, given.kept)
-    rest = contents.hash({key: value for key, value in run.items() if key not in _OF_RUN})
-    row = {
-        "name": _text(given.name), "kind": run.get("kind", "check"), **times, "who": _text(run.get("who", "")),
-        "tool": _text(run["tool"]), "verdict": run["verdict"], "nodes": len(run["nodes"]), "digest": given.digest,
-        "rest": rest, "kept": given.kept,
-    }  # fmt: skip
-    number = _new(connection, row)
+    number = _new(connection, given.row)
     if number is None:
         return
-    tables = {
-        NODE: list(_nodes(given.record, times["at"], contents)),
+    given.contents.write(connection)
+    for table, rows in given.tables.items():
+        for some in batches(rows, _ROWS):
+            connection.execute(table.insert(), [{"run_id": number, **row} for row in some])
+
+
+def _run(run: dict[str, Any], contents: Contents) -> Row:
+    return {
+        "kind": _text(run.get("kind", "check")), "who": _text(run.get("who", "")), "tool": _text(run["tool"]),
+        "verdict": _text(run["verdict"]), "nodes": len(run["nodes"]),
+        "rest": contents.hash({key: value for key, value in run.items() if key not in _OF_RUN}),
+    }  # fmt: skip
+
+
+def _tables(record: Record, journals: Mapping[str, Any], at: float, contents: Contents) -> dict[Table, list[Row]]:
+    run = record.run
+    waived = [one for one in run["findings"] if one.get("waived")]
+    keys = ("owner", "reason", "expires")
+    return {
+        NODE: list(_nodes(record, at, contents)),
         FINDING: list(_findings(run, contents)),
-        WAIVER: [
-            {"number": one["id"], **{key: _text(one["waived"][key], 0) for key in ("owner", "reason", "expires")}}
-            for one in run["findings"]
-            if one.get("waived")
-        ],
-        MEASUREMENT: list(_measurements(run, times["at"], contents)),
-        CHANGE: list(_changes(run, times["at"])),
-        JOURNAL: [{"node": _text(node), "body": contents.hash(body)} for node, body in given.journals.items()],
+        WAIVER: [{"number": one["id"], **{key: _text(one["waived"][key], 0) for key in keys}} for one in waived],
+        MEASUREMENT: list(_measurements(run, at, contents)),
+        CHANGE: list(_changes(run, at)),
+        JOURNAL: [{"node": _text(node), "body": contents.hash(body)} for node, body in journals.items()],
     }
-    contents.write(connection)
-    for table, rows in tables.items():
-        _fill(connection, table, number, rows)
 
 
 def _new(connection: Connection, row: Row) -> int | None:
@@ -116,11 +132,6 @@ def _new(connection: Connection, row: Row) -> int | None:
         connection.execute(delete(RUN).where(RUN.c.id == there.id))
         return int(connection.execute(made).scalar_one())
     raise NameTakenError(f"another run named {row['name']} is kept already")
-
-
-def _fill(connection: Connection, table: Table, run: int, rows: list[Row]) -> None:
-    for some in batches(rows, _ROWS):
-        connection.execute(table.insert(), [{"run_id": run, **row} for row in some])
 
 
 def _nodes(record: Record, at: float, contents: Contents) -> Iterator[Row]:
@@ -146,7 +157,8 @@ def _findings(run: dict[str, Any], contents: Contents) -> Iterator[Row]:
     for number, one in enumerate(run["findings"]):
         yield {
             "number": number, "position": places[one["node"]], "check_id": _text(one["check"]),
-            "subject": _text(one["subject"]), "status": one["status"], "urgency": one["urgency"],
+            "subject": _text(one["subject"]), "status": _text(one["status"]),
+            "urgency": None if one["urgency"] is None else _text(one["urgency"]),
             "said": contents.hash({key: value for key, value in one.items() if key not in _OF_FINDING}),
         }  # fmt: skip
 

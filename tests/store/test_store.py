@@ -198,6 +198,11 @@ def test_a_jump_of_the_clock_is_told_and_moves_no_run(url: str) -> None:
     [
         ({"schema": "hwcheck.run/9"}, "its schema is not"),
         ({"started": "yesterday"}, "'yesterday' is no time"),
+        ({"started": "9999-12-31T23:59:59-23:00"}, "damaged"),
+        ({"incidents": [{"lead": 9, "follows": [0], "text": "x"}]}, "damaged: KeyError: 9"),
+        ({"nodes": [None]}, "damaged: TypeError"),
+        ({"measurements": [{"node": "gpu-1", "name": "hbm.copy", "value": "fast"}]}, "damaged"),
+        ({"changes": [{}]}, "damaged: KeyError: 'node'"),
         ({"findings": [{**make_run(START, {"x": {XID: "fail"}})["findings"][0]}]}, "no node of it"),
     ],
 )
