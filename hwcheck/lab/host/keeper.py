@@ -66,6 +66,7 @@ class Keeper:
         self._due: list[tuple[float, str]] = []
         self._ended = False
         self._door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._network = syscalls.make_network()
         self._space = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
     def open(self) -> None:
@@ -258,8 +259,8 @@ class Keeper:
     def _become(self, folder: Path, place: Path, served: dict[str, Path], listener: socket.socket, answer: int) -> None:
         """Be the node: close what is the keeper's. Never returns."""
         try:
-            close_all({0, 1, 2, listener.fileno(), answer})
-            node.run(folder, place, served, listener, answer)
+            close_all({0, 1, 2, listener.fileno(), answer, self._network})
+            node.run(folder, place, served, listener, answer, self._network)
         finally:
             os._exit(1)
 

@@ -1,8 +1,8 @@
 """
 The first process of a node: leaves the machine's namespaces, builds the node's root, and hands connections to sshd.
 
-It listens on a socket that the keeper made before it left the machine's network namespace: the node is reached at a
-loopback address of the machine although it has a network of its own.
+It listens on a socket that the keeper made in the machine's network: the node is reached at a loopback address of the
+machine although it is in the lab's own network, where nodes reach each other and nothing else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BOOTING = "booting"
 """File in a node's folder: its tree is that of a new boot, and its user space has not started yet."""
 
 
-def run(folder: Path, place: Path, served: dict[str, Path], listener: socket.socket, ready: int) -> None:
+def run(folder: Path, place: Path, served: dict[str, Path], listener: socket.socket, ready: int, network: int) -> None:
     """
     Be the node until killed. Never returns.
 
@@ -41,15 +41,16 @@ def run(folder: Path, place: Path, served: dict[str, Path], listener: socket.soc
         served: path on the node → file in the mount of attributes.
         listener: bound and listening.
         ready: pipe; ``ok``, or why it could not start, is written to it.
+        network: namespace of the lab's network; -1 for none.
     """
     try:
         syscalls.die_with_parent()
-        has_network = _leave(folder.name)
+        _leave(folder.name, network)
         RootBuilder(folder, place, served).build()
         syscalls.change_root(str(place))
         syscalls.drop_capabilities(_DROPPED)
         _boot()
-        os.write(ready, b"ok" if has_network else b"ok without network namespace")
+        os.write(ready, b"ok" if network >= 0 else b"ok without network namespace")
     except OSError as error:
         os.write(ready, f"{error.filename or 'node'}: {error.strerror}".encode()[:500])
         os._exit(1)
@@ -67,17 +68,14 @@ def _boot() -> None:
         os.waitpid(pid, 0)
 
 
-def _leave(name: str) -> bool:
-    """Leave the machine's namespaces; tells whether there is a network of its own."""
+def _leave(name: str, network: int) -> None:
+    """Leave the machine's namespaces."""
     syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWIPC)
     syscalls.mount("", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
     socket.sethostname(name)
-    try:
-        syscalls.unshare(syscalls.CLONE_NEWNET)
-        syscalls.raise_loopback()
-    except OSError:
-        return False
-    return True
+    if network >= 0:
+        syscalls.enter(network, syscalls.CLONE_NEWNET)
+        os.close(network)
 
 
 class _Door:
