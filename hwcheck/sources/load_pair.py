@@ -18,7 +18,7 @@ from hwcheck.sources.source import LOAD, Context, Source
 LISTENING = "hwcheck.pair"
 OWN = "hwcheck.load"
 _PATIENCE = 10.0  # seconds until a server listens
-_LISTEN = "0A"  # state in /proc/net/tcp
+_LISTEN = "0A"  # state in /proc/self/net/tcp
 
 
 def main(order, deadline=60.0, out=1):
@@ -153,7 +153,7 @@ def _is_free(port):
 
 def _listens(port):
     """Tell by the kernel's table whether anybody listens on a port; connecting would take the client's place."""
-    for name in ("/proc/net/tcp", "/proc/net/tcp6"):
+    for name in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
         try:
             with open(name, encoding="ascii") as file:
                 rows = [row.split() for row in file]
