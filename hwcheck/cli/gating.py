@@ -20,7 +20,7 @@ from hwcheck.findings import NodeVerdict
 from hwcheck.gate.decision import NOT_READY, READY, UNTOLD, Answer, certified, hardware_errors, lost_errors, of_node
 from hwcheck.gate.fast import JUMP, digest_of, stamp
 from hwcheck.gate.memory import Memory, boot_id_of, clock, folder_of, key_of, number, since_boot
-from hwcheck.gate.watch import look
+from hwcheck.gate.watch import is_whole, look
 from hwcheck.history import State
 from hwcheck.parse import take_snapshot
 from hwcheck.transports.gathered import evidence_of
@@ -128,7 +128,7 @@ class Gate:
             kept["clock"] = found.memory.told.get("clock")
         if answer.word == UNTOLD:
             return self._repeat(answer, found.memory, kept)
-        if answer.word == READY and found.before and not self._arguments.cuda:
+        if answer.word == READY and found.before and is_whole(found.before) and not self._arguments.cuda:
             kept["passed"] = self._passed(found)
         found.memory.keep(**kept)
         note = f" ({found.memory.trouble})" if found.memory.trouble else ""

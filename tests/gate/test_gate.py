@@ -217,7 +217,7 @@ def test_driver_that_hangs_is_told_in_time(one: Certified) -> None:
     begun = time.monotonic()
     said = one.gate("--timeout", "6")
     assert said.code in (1, 3), said
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 30
     assert re.search("nvml|NVML|driver", said.line), said
 
 

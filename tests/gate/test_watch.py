@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hwcheck.gate.watch import KERNEL_WORDS, LEFT_OUT
+from hwcheck.gate.watch import KERNEL_WORDS, LEFT_OUT, is_whole
 from hwcheck.lab import nodes
 from hwcheck.lab.faults import FAULTS, catalogue
 from hwcheck.parse.kernel_rules import INTEREST
@@ -33,15 +33,17 @@ LATER = {
 FIRST = {
     fault: next(name for name in ("hgx-h200", "hgx-h100", "gb200", "hgx-b200") if name in FAULTS[fault].platforms)
     for fault in catalogue()
-    if not FAULTS[fault].deep and FAULTS[fault].platforms
+    if not FAULTS[fault].deep and not FAULTS[fault].load
 }
-_LOOK = "import json, sys; from hwcheck.gate.watch import look; print(json.dumps(look(sys.argv[1], 2.0)))"
+_LOOK = (
+    "import json, sys; from hwcheck.gate.watch import look; print(json.dumps(look(sys.argv[1], float(sys.argv[2]))))"
+)
 
 
-def look(node: nodes.Node) -> dict[str, str]:
+def look(node: nodes.Node, deadline: float = 2.5) -> dict[str, str]:
     """Look at a node in a process of its own, as the gate does."""
     environment = {**os.environ, **node.environment(), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", _LOOK, str(node.root)]
+    command = [sys.executable, "-c", _LOOK, str(node.root), str(deadline)]
     said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     digests: dict[str, str] = json.loads(said.stdout)
     return digests
@@ -76,6 +78,16 @@ def test_healthy_node_reads_the_same_twice(tmp_path: Path) -> None:
     """Nothing that the fast look reads moves by itself."""
     node, _ = nodes.up(tmp_path, "still", "gb200", [])
     assert look(node) == look(node)
+    nodes.down(tmp_path, node)
+
+
+@pytest.mark.lab
+def test_look_that_broke_off_is_not_compared(tmp_path: Path) -> None:
+    """A driver that is too slow for the fast look leaves nothing to compare with, or its hang would pass for health."""
+    node, _ = nodes.up(tmp_path, "slow", "hgx-h200", [])
+    assert is_whole(look(node, 30.0))
+    nodes.break_node(node, "nvml-hangs")
+    assert not is_whole(look(node, 1.0))
     nodes.down(tmp_path, node)
 
 
