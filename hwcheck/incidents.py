@@ -19,9 +19,9 @@ _OF_GPUS = ("nvml", "nvidia-smi", "cuda", "dcgm")
 """Sources that ask the driver: a GPU that does not answer explains them, and neither the clock nor a port."""
 _BAD = (Status.FAIL, Status.WARN, Status.UNKNOWN)
 _URGENCIES = tuple(Urgency)
-_OVER_PCIE = r"baseline\.(h2d|d2h|p2p|copy_small|host_copy|peer_copy|rdma_write|nccl.*|perftest.*|ib_.*)"
+_OVER_PCIE = r"baseline\.(h2d|d2h|p2p|copy_small.*|host_copy|peer_copy|rdma_write|nccl.*|perftest.*|ib_.*)"
 """Measurements whose data goes over PCIe, at least where there is no NVLink."""
-_OF_CLOCKS = r"baseline\.(hbm_copy|h2d|d2h|p2p|launch|copy_small|host_copy|peer_copy|nccl.*|dcgm.*)"
+_OF_CLOCKS = r"baseline\.(hbm_copy|h2d|d2h|p2p|launch.*|copy_small.*|host_copy|peer_copy|nccl.*|dcgm.*)"
 """Measurements that the GPU's clocks decide."""
 
 
@@ -144,7 +144,7 @@ RULES = (
     Rule(r"c2c\..*", r"baseline\.(h2d|d2h|host_copy)", "gpu", "the links between the GPU and its Grace are not all up"),
     Rule(
         r"cpu\.(governor|epp|turbo|idle_latency|log_throttled)|sysctl\.numa_balancing|memory\.thp|numa\.irqs",
-        r"baseline\.(launch|copy_small|os_jitter|cpu_memory)", "node",
+        r"baseline\.(launch.*|copy_small.*|os_jitter|cpu_memory)", "node",
         "the CPUs are slow to wake, or are interrupted; so is what waits for them",
     ),
     Rule(

@@ -37,6 +37,10 @@ OWN = {
     "d2h": Own("baseline.d2h", "baseline.d2h", "load-host-copy"),
     "p2p": Own("baseline.p2p", "baseline.p2p.write", "load-peers"),
     "launch": Own("baseline.launch", "baseline.launch", "load-latency", higher_is_better=False),
+    "launch.tail": Own("baseline.launch_tail", "baseline.launch.tail", "load-latency", higher_is_better=False),
+    "copy.small.tail": Own(
+        "baseline.copy_small_tail", "baseline.copy.small.tail", "load-latency", higher_is_better=False
+    ),
     "copy.small": Own("baseline.copy_small", "baseline.copy.small", "load-latency", higher_is_better=False),
     "cpu.memory": Own("baseline.cpu_memory", "baseline.cpu.memory", "load-cpu-memory"),
     "os.jitter": Own("baseline.os_jitter", "baseline.os.jitter", "load-jitter", higher_is_better=False),

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-GPU_TESTS = frozenset(("hbm.copy", "h2d", "d2h", "p2p", "launch", "copy.small"))
-_BOUND_TESTS = frozenset(("h2d", "d2h", "launch", "copy.small", "cpu.memory"))
+_SHORT_TESTS = frozenset(("launch", "launch.tail", "copy.small", "copy.small.tail"))
+"""Tests of microseconds: whoever takes the CPU meanwhile shows in them."""
+GPU_TESTS = frozenset(("hbm.copy", "h2d", "d2h", "p2p")) | _SHORT_TESTS
+_BOUND_TESTS = frozenset(("h2d", "d2h", "cpu.memory")) | _SHORT_TESTS
 """Tests whose figure depends on the NUMA node they run on."""
 _HOST_TESTS = frozenset(("cpu.memory", "os.jitter", "disk.read", "disk.write", "disk.latency", "tcp"))
 """Tests that the CPUs take part in: those must be idle before."""
-_SHORT_TESTS = frozenset(("launch", "copy.small"))
-"""Tests of microseconds: whoever takes the CPU meanwhile shows in them."""
 SAMPLES_LEAST = 5
 SPREAD_MOST = 10.0
 """
-Percent. Samples with five percent of noise have a MAD of 3.4 %; three times that is no steady state. Jitter has none.
+Percent. Samples with five percent of noise have a MAD of 3.4 %; three times that is no steady state. Tails have none.
 """
 BUSY_MOST = 10.0
 """Percent of all CPUs."""
@@ -135,7 +135,9 @@ def _idle(test: str, on: str, conditions: dict[str, Any]) -> list[Doubt]:  # noq
 
 
 def _repeats(test: str, on: str, conditions: dict[str, Any]) -> list[Doubt]:  # noqa: ARG001 - one form for all
-    samples, spread = conditions.get("samples"), conditions.get("spread", 0) if test != "os.jitter" else 0
+    samples, spread = conditions.get("samples"), conditions.get("spread", 0)
+    if test == "os.jitter" or test.endswith(".tail"):
+        spread = 0
     if samples is not None and samples < SAMPLES_LEAST:
         return [Doubt("samples", f"too few samples ({samples:g})")]
     if spread > SPREAD_MOST:

@@ -58,6 +58,7 @@ _REMEDIES = {
     ),
 }
 _REMEDIES["baseline.d2h"] = _REMEDIES["baseline.h2d"]
+_REMEDIES["baseline.launch_tail"] = _REMEDIES["baseline.copy_small_tail"] = _REMEDIES["baseline.launch"]
 _REMEDIES["baseline.copy_small"] = _REMEDIES["baseline.os_jitter"] = _REMEDIES["baseline.launch"]
 
 

@@ -2,7 +2,8 @@
 How long the smallest things take on each GPU: an empty kernel, a copy of one page; and how evenly.
 
 The figure is the time between two events around it, as the GPU takes it; beside it stands what the host waited for the
-same, round trip. The spectrum tells the rare slow one, the time series when it came.
+same, round trip. The rare slow one is a figure of its own (``.tail``, P99.9): whatever takes the CPU now and then shows
+there and nowhere else. The time series tells when it came.
 """
 
 import time
@@ -56,14 +57,14 @@ def _batches(work, once, look, more):
     Do it so many thousand times, one after the other.
 
     Returns:
-        The median of each batch in us, and the conditions: spectrum and series over all, by the GPU's time, and the
-        spectrum of what the host waited.
+        The median of each batch in us, and the conditions: spectrum and series over all, by the GPU's time, the
+        spectrum of what the host waited, and the tail of each batch.
     """
     cuda = work.cuda
     for _ in range(_WARM_UP):
         once()
     cuda("cuStreamSynchronize", work.stream)
-    medians, times, waits = [], [], []
+    medians, tails, times, waits = [], [], [], []
     for _ in range(_BATCHES):
         batch = []
         for _ in range(_BATCH):
@@ -76,7 +77,13 @@ def _batches(work, once, look, more):
             batch.append(work.elapsed() * 1e6)
         look()  # between batches: in the midst of one NVML itself would be the spike
         medians.append(load_figures.median(batch))
+        tails.append(load_figures.percentile(sorted(batch), 0.999))
         times += batch
-    spectrum = {**load_figures.spectrum(times), "series": load_figures.series(times), "count": len(times)}
+    spectrum = {
+        **load_figures.spectrum(times),
+        "tails": tails,
+        "series": load_figures.series(times),
+        "count": len(times),
+    }
     waited = {"host_" + name: value for name, value in load_figures.spectrum(waits).items()}
     return medians, {**more, **spectrum, **waited}

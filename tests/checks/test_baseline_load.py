@@ -119,6 +119,17 @@ def test_a_program_that_runs_wild_spoils_what_lasts_microseconds(test: str) -> N
     assert only(line("h2d", 55, runaways=["5200 osqueryd"])).status is Status.PASS
 
 
+def test_a_tail_may_spread_and_the_middle_may_not() -> None:
+    """The slowest of a thousand differ by nature; against the fleet they still tell."""
+    fleet = fleet_bound([8.0] * 8, higher_is_better=False)
+    assert fleet is not None
+    references = {f"hwcheck.launch.tail@{GPU}": (fleet,)}
+    slow = only(line("launch.tail", 40, unit="us", spread=30.0), references=references)
+    assert (slow.check, slow.status) == ("baseline.launch_tail", Status.FAIL)
+    assert only(line("launch.tail", 9, unit="us", spread=30.0), references=references).status is Status.PASS
+    assert only(line("launch", 5, unit="us", spread=30.0)).status is Status.UNKNOWN
+
+
 @pytest.mark.parametrize(
     "seen",
     [

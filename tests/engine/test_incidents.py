@@ -131,7 +131,7 @@ def test_a_warning_never_leads_a_fail() -> None:
 
 
 def test_a_setting_that_warns_leads_the_figure_that_fails() -> None:
-    """How slow it is tells the measurement; why tells the setting. The incident stands among the fails."""
+    """How slow it is tells the measurement, why tells the setting; their incident stands among the fails."""
     findings = [
         finding("time.chrony_sync", NODE, Status.WARN), finding("time.source", NODE, Status.WARN),
         finding("baseline.launch"), finding("cpu.governor", NODE, Status.WARN),

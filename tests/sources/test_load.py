@@ -24,6 +24,7 @@ from hwcheck.transports.request import Request
 from tests.sources.load_library import build
 from tests.sources.node_program import ask, snapshot
 
+LATENCIES = {"launch": 5, "launch.tail": 5, "copy.small": 3, "copy.small.tail": 3}
 FIRST, SECOND = "0000:18:00.0", "0000:2a:00.0"
 
 
@@ -57,7 +58,7 @@ def told(rows: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
         ("load-hbm", {("hbm.copy", FIRST): 4000, ("hbm.copy", SECOND): 4000}),
         ("load-host-copy", {(test, on): rate for test, rate in (("h2d", 55), ("d2h", 54)) for on in (FIRST, SECOND)}),
         ("load-peers", {("p2p", f"{FIRST}>{SECOND}"): 395, ("p2p", f"{SECOND}>{FIRST}"): 390}),
-        ("load-latency", {(test, on): us for test, us in (("launch", 5), ("copy.small", 3)) for on in (FIRST, SECOND)}),
+        ("load-latency", {(test, on): us for test, us in LATENCIES.items() for on in (FIRST, SECOND)}),
     ],
 )
 def test_each_gpu_is_measured_and_everything_given_back(
