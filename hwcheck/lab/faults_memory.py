@@ -38,14 +38,14 @@ def channel_repair(machine: Machine, part: int) -> None:
     machine.gpus[part].state["repair_channel_pending"] = 1
 
 
-@fault("hbm.banks", "hbm.total", part=1, stays=True, figures=("hbm.copy",))
+@fault("hbm.banks", "hbm.total", also=("hbm.bus_width",), part=1, stays=True, figures=("hbm.copy",))
 def hbm_missing(machine: Machine, part: int) -> None:
     """A stack of HBM is switched off: fewer banks and less memory than the board has."""
     state = machine.gpus[part].state
     banks = state["remap_banks"][0]
     state["remap_banks"] = [banks - 512, 0, 0, 0, 0]
-    for what in ("memory_total", "memory_bus_width"):
-        state[what] = state[what] * (banks - 512) // banks
+    state["memory_total"] = state["memory_total"] * (banks - 512) // banks
+    state["memory_bus_width"] -= 1024
 
 
 @fault("gpu.ecc_mode", part=0, stays=True)
