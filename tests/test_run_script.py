@@ -297,20 +297,16 @@ def test_bench_lists_and_runs(checkout: Checkout) -> None:
     assert checkout.calls()[-1] == "python -m tests.bench.judge --quick"
 
 
-def test_demo_shows_exit_codes(checkout: Checkout) -> None:
-    """The demo judges both nodes and changes three simulated ones; it ends well although the first has a fail."""
-    (checkout.fakes / "exit-hgx-h200-faulty").write_text("1")
-    result = checkout.run("demo")
+def test_demo_is_the_whole_loop_on_lab_nodes(checkout: Checkout) -> None:
+    """With the arguments it is given."""
+    result = checkout.run("demo", "--form", "tree")
     assert result.returncode == 0
-    assert "exit code 1: at least one fail" in result.stdout
-    assert "exit code 0: no fail" in result.stdout
-    assert result.stdout.count("--- reboot") == 3
-    assert checkout.calls()[-1].startswith("hwcheck lab --dir ")
+    assert checkout.calls()[-1] == "hwcheck lab demo --form tree"
 
 
 def test_broken_demo_fails(checkout: Checkout) -> None:
-    """A demo whose evidence cannot be judged is no success."""
-    (checkout.fakes / "exit-hgx-h200-healthy").write_text("2")
+    """A demo whose nodes do not end as they should is no success."""
+    (checkout.fakes / "exit-demo").write_text("2")
     assert checkout.run("demo").returncode == 2
 
 

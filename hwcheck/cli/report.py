@@ -21,7 +21,10 @@ def add_parser(verbs: Any) -> None:
         epilog="Exit codes: 0 the report was made, whatever it says; 2 there is no such run.",
     )
     parser.add_argument(
-        "run_name", metavar="RUN", help="a file with the JSON of a run, - for standard input, or a name in the store"
+        "run_names",
+        metavar="RUN",
+        nargs="+",
+        help="a file with the JSON of a run, - for standard input, or a name in the store; several become one report",
     )
     parser.add_argument("--format", choices=FORMATS, default="text", help="form of the report (default: text)")
     parser.add_argument(

@@ -11,6 +11,7 @@ from hwcheck.cli.trouble import printing, told
 from hwcheck.cli.whole_file import printed_to
 from hwcheck.errors import UsageError
 from hwcheck.report import json_run
+from hwcheck.report.merge import merge
 from hwcheck.report.run_reading import read_run, verdicts_of
 
 MAX_RUN = 4 << 30
@@ -19,7 +20,7 @@ MAX_RUN = 4 << 30
 
 def make_report(arguments: argparse.Namespace) -> int:
     """Print the run; 0, whatever it says: nothing is judged here."""
-    run = find_run(arguments.run_name, arguments.store)
+    run = merge([find_run(name, arguments.store) for name in arguments.run_names])
     with printing(), printed_to(arguments.output):
         print_run(run, arguments.format, strict=arguments.strict)
         sys.stdout.flush()
