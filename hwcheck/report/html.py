@@ -16,6 +16,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
+from hwcheck.fleet import FLEET
 from hwcheck.report.html_data import pack
 from hwcheck.report.sheet import visible
 
@@ -90,7 +91,7 @@ def _banner(run: dict[str, Any]) -> str:
     count = sum(node["simulated"] for node in run["nodes"])
     times = f" × {count}" if count > 1 else ""
     lab = f'<span class="lab" title="simulated nodes prove nothing about iron">lab{times}</span>'
-    said = _SAID[verdict] + _shares(run["nodes"])
+    said = _SAID[verdict] + _shares([node for node in run["nodes"] if node["platform"] != FLEET])
     return f"""<section class="banner {verdict}" aria-label="Verdict">
 <p class="verdict"><b>{_WORDS[verdict]}</b>{lab if count else ""}<span>{said}</span></p>
 <dl>{rows}</dl></section>"""

@@ -179,8 +179,17 @@ def pack(run: Json) -> Json:
 
 def _short(run: Json) -> list[Json]:
     """Leave out the conditions of measurements with which nothing is wrong: a thousand nodes have 30 MB of them."""
-    wrong = {(row["node"], row["subject"]) for row in run["findings"] if row["status"] not in _QUIET}
-    return [row if (row["node"], row["subject"]) in wrong else {**row, "conditions": {}} for row in run["measurements"]]
+    wrong = {
+        (row["node"], row["subject"])
+        for row in run["findings"]
+        if row["status"] not in _QUIET and row["check"].startswith("baseline.")
+    }
+    rows = []
+    for row in run["measurements"]:
+        names = (row["subject"], row["subject"].rpartition("@")[2])  # itself, or what it was measured on
+        bad = any((row["node"], name) in wrong for name in names)
+        rows.append(row if bad else {**row, "conditions": {}})
+    return rows
 
 
 def _keyed(run: Json) -> Iterator[tuple[Json, str, Sequence[int]]]:

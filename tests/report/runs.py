@@ -45,7 +45,7 @@ def measured(run: dict[str, Any], node: str) -> None:
         run["measurements"].append(
             _measurement(node, f"hwcheck.hbm.copy@{gpu}", value, "GB/s", {"values": [value - 9, value]})
         )
-        said = {"check": "baseline.host_copy", "subject": f"hwcheck.hbm.copy@{gpu}", "expected": ">= 3700 GB/s"}
+        said = {"check": "baseline.hbm_copy", "subject": gpu, "expected": ">= 3700 GB/s"}
         _judge(run, node, {**said, "observed": value, "status": "fail" if number == 2 else "pass"})
     series = [3.0 + (60.0 if number % 40 == 39 else number % 3) for number in range(200)]
     spectrum = {"series": series, "p50": 4.0, "p99": 9.0, "p999": 62.5, "max": 63.0}

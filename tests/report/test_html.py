@@ -130,7 +130,7 @@ def test_measurements_keep_their_bound_and_many_no_conditions() -> None:
     said = {**run["findings"][-1], "status": "pass", "check": "baseline.host_copy", "expected": ">= 50 GB/s"}
     run["findings"] += [{**said, "subject": "good"}, {**said, "subject": "bad", "status": "fail", "urgency": "now"}]
     row = {"node": "gpu-018", "name": "h2d", "value": 55.0, "unit": "GB/s", "conditions": {"repeats": 5}}
-    run["measurements"] = [{**row, "subject": subject} for subject in ("good", "bad")]
+    run["measurements"] = [{**row, "subject": subject} for subject in ("good", "hwcheck.h2d@bad")]
     (few,) = pack(run)["nodes"]
     assert [">= 50 GB/s"] * 2 == [pack(run)["texts"][finding[6]] for finding in few["findings"]]
     assert [{"repeats": 5}] * 2 == [one["conditions"] for one in few["measurements"]]
@@ -149,6 +149,13 @@ def test_the_verdict_can_be_read_without_a_program() -> None:
         assert text in head
     assert ">lab</span>" in head
     assert ">lab</span>" not in html(run_of(healthy())).partition("<main")[0]
+
+
+def test_shares_of_nodes() -> None:
+    """Where there are several nodes it is said how many fail and pass; the comparison of them is no node."""
+    compared = NodeVerdict("fleet", "fleet", "none", [])
+    assert "Of 2 nodes 1 fail, 1 pass." in html(run_of(faulty(), healthy(), compared)).partition("<main")[0]
+    assert "Of 1 node" not in html(run_of(faulty())).partition("<main")[0]
 
 
 @pytest.mark.parametrize("verdict", ["pass", "unknown"])
