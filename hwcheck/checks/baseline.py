@@ -176,6 +176,9 @@ def _collective(given: Given, name: str, value: float, conditions: dict[str, Any
 
 def _several_nodes(given: Given, figure: str, value: float, conditions: dict[str, Any]) -> Answer:
     """Over several nodes the NICs decide, and they are not in the text: warn when far too low, else say the figure."""
+    if conditions.get("gpudirect") is False:
+        text = f"{figure}; does not count: its channels went over the NICs without GPUDirect RDMA"
+        return unknown(text, check="baseline.nccl", observed=value, remedy=_NETWORK_SLOW)
     low = given.bound("baseline.nccl.all_reduce.several_nodes")
     size = given.bound("baseline.nccl.all_reduce.size") or 0
     if low is not None and value < low and (conditions.get("size") or 0) >= size:
@@ -209,6 +212,8 @@ def _doubt(given: Given, conditions: dict[str, Any], *, met: bool) -> str:
     """Name the condition that differs from the floor's, or ""."""
     ranks, wanted = conditions.get("ranks"), given.bound("baseline.nccl.all_reduce.ranks")
     size, least = conditions.get("size") or 0, given.bound("baseline.nccl.all_reduce.size") or 0
+    if conditions.get("transport") in ("SHM", "NET") and conditions.get("hosts") == 1:
+        return f"NCCL's channels went over {conditions['transport']}, not from GPU to GPU (P2P)"
     if conditions.get("hosts") is None:
         return "the list of ranks is not complete, so it may have run on several nodes"
     if wanted is not None and ranks != wanted:

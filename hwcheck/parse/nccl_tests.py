@@ -24,6 +24,7 @@ from hwcheck.evidence import Output
 from hwcheck.facts import NODE, real
 from hwcheck.parse.format import fmt
 from hwcheck.parse.matrix import NOT_INITIALIZED, Namer, note_names
+from hwcheck.parse.nccl_env import parse_nccl_log
 from hwcheck.parse.sink import FactSink
 
 GIVES = ("result.busbw", "result.error")
@@ -55,6 +56,8 @@ _COLUMNS = (
     "#wrong",
 )
 
+_CHANNEL = re.compile(r"NCCL INFO Channel \d{1,3}.{0,80} via ([A-Z][A-Z0-9]{1,11}\S{0,60})")
+
 
 @dataclass(slots=True)
 class _Row:
@@ -80,6 +83,7 @@ class _Run:
     average: float | None = None
     failed: str = ""
     line: int = 0
+    via: set[str] = field(default_factory=set)
 
 
 @fmt(
@@ -98,13 +102,18 @@ def nccl_tests(output: Output, facts: FactSink) -> None:
     """Read every table of an nccl-tests log, and how a run broke off."""
     namer = Namer(output)
     run = _Run(_collective_of(output.command))
+    via: set[str] = set()
     for index, raw in enumerate(output.lines):
+        if channel := _CHANNEL.search(raw[:400]):
+            via.add(channel[1])
+            run.via = via  # channels are set up once, for all tables of the run
+            continue
         prefix = _PREFIX.match(raw)
         text = raw[prefix.end() :] if prefix else raw
         line = output.first_line + index
         if run.rows and (text.startswith(("# nThread", "# Using devices", "# Collective")) or _HEADER.match(text)):
             _finish(run, namer, facts)
-            run = _Run(_collective_of(output.command), ranks=dict(run.ranks), names=list(run.names))
+            run = _Run(_collective_of(output.command), ranks=dict(run.ranks), names=list(run.names), via=via)
         if text.startswith("# Using devices"):
             run.ranks, run.names = {}, []
         _read_line(run, text, line)
@@ -112,6 +121,8 @@ def nccl_tests(output: Output, facts: FactSink) -> None:
         if failure:
             _note_failure(failure, namer, facts, line)
     _finish(run, namer, facts)
+    if any("NCCL INFO" in text for text in output.lines):
+        parse_nccl_log(output, facts)
 
 
 def _collective_of(command: str) -> str:
@@ -253,4 +264,16 @@ def _conditions(run: _Run, last: _Row, ranks: int | None, hosts: int | None) -> 
         conditions["average"] = run.average
     if run.failed:
         conditions["failed"] = run.failed
-    return conditions
+    return conditions | _path(run.via)
+
+
+def _path(via: set[str]) -> dict[str, Any]:
+    """Say what carried the data, by the channels of NCCL's log: the slowest kind of them, and GPUDirect over NICs."""
+    found: dict[str, Any] = {}
+    kinds = {channel.partition("/")[0] for channel in via}
+    if kinds:
+        found["transport"] = next((kind for kind in ("NET", "SHM", "P2P") if kind in kinds), min(kinds))
+    over_nics = [channel for channel in via if channel.startswith("NET/IB")]
+    if over_nics:
+        found["gpudirect"] = all("GDRDMA" in channel for channel in over_nics)
+    return found

@@ -84,6 +84,29 @@ def test_all_reduce_is_judged_by_where_and_how_it_ran(run: dict[str, Any], answe
     assert status(found("nccl-tests", nccl(**run)), "baseline.nccl") == answer
 
 
+def channels(via: str) -> str:
+    """Make lines of NCCL's log that say what carries the data."""
+    return "\n".join(
+        f"n0:1{rank}:2 [{rank}] NCCL INFO Channel 00/0 : {rank}[{rank}] -> 0[0] via {via}" for rank in (1, 2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("via", "hosts", "answer"),
+    [
+        ("P2P/CUMEM", 1, "pass"),
+        ("SHM/direct/direct", 1, "unknown"),
+        ("NET/IB/0/GDRDMA", 2, "skip"),
+        ("NET/IB/0", 2, "unknown"),
+    ],
+)
+def test_a_collective_counts_only_over_the_expected_transport(via: str, hosts: int, answer: str) -> None:
+    """NCCL's own log says what carried the data: not host memory within a node, nor NICs without GPUDirect."""
+    text = nccl(470, hosts=hosts)
+    head, _, table = text.partition("\n")
+    assert status(found("nccl-tests", f"{head}\n{channels(via)}\n{table}"), "baseline.nccl") == answer
+
+
 def test_without_a_platform_no_floor_applies() -> None:
     """The figure is told with its unit, and nothing is judged."""
     answer = found("nccl-tests", nccl(90), "base")["baseline.nccl", "nccl.all_reduce"]
