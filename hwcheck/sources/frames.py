@@ -7,14 +7,15 @@ A frame is one header line and its payload::
 
 ``kind`` is a format of hwcheck.parse, ``status`` one of :data:`STATUSES`; detail and command are percent-encoded, ``-``
 when empty. The first frame is ``hello`` (payload: ``key=value`` lines about node and program), the last ``end``.
-A stream without ``end`` was cut off: what had arrived counts, everything else is unknown.
+In between ``beat`` says that the node is still at it. A stream without ``end`` was cut off: what had arrived counts,
+everything else is unknown.
 """
 
 import os
 
 MAGIC = "HWC1"
 STATUSES = ("ok", "absent", "denied", "timeout", "failed", "truncated")
-HELLO, END = "hello", "end"
+HELLO, BEAT, END = "hello", "beat", "end"
 _SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/=,+@")
 
 

@@ -28,7 +28,8 @@ from hwcheck.transports.pairs import measure_pairs
 from hwcheck.transports.request import Request
 from hwcheck.transports.target import LOCAL, Target
 
-FAST = Manner(seconds=1.5, streams=2, first_port=23100, ports=20, setup=10.0, slack=8.0)
+BASE = 23100 + 100 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+FAST = Manner(seconds=1.5, streams=2, first_port=BASE, ports=20, setup=10.0, slack=8.0)
 TARGETS = {name: Target(name, address="127.0.0.1", connection=LOCAL) for name in "abc"}
 HELLO = b"HWC1 hello ok 0 10 - -\nhost=gpu-1"
 END = b"HWC1 end ok 0 0 - -\n"
@@ -201,11 +202,11 @@ def test_tcp_is_measured_for_real_and_the_port_is_free_again() -> None:
 
 def test_no_free_port_is_told() -> None:
     """With the range that was tried."""
-    with socket.create_server(("127.0.0.1", 23151)) as taken:
-        manner = Manner(seconds=0.5, first_port=23151, ports=1, setup=5.0, slack=5.0)
+    with socket.create_server(("127.0.0.1", BASE + 60)) as taken:
+        manner = Manner(seconds=0.5, first_port=BASE + 60, ports=1, setup=5.0, slack=5.0)
         found = facts(measure_pairs(plan("a", "b"), TARGETS, local.collect, manner)["a"])
         assert taken.fileno() > 0
-    why = "b (server) did not listen: WireError: no port is free from 23151 to 23151"
+    why = f"b (server) did not listen: WireError: no port is free from {BASE + 60} to {BASE + 60}"
     assert found == {"hwcheck.tcp@a>b": (None, why)}
 
 

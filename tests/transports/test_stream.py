@@ -121,3 +121,11 @@ def test_secrets_are_gone_as_soon_as_they_arrive() -> None:
     assert b"abc123" not in answer.payload
     assert "abc123" not in answer.command
     assert b"A=1" in answer.payload
+
+
+def test_a_beat_is_no_answer_and_does_not_count() -> None:
+    """A node that measures for an hour says every second that it is still at it."""
+    decoder = Decoder()
+    decoder.feed(frame("hello", b"host=a\n") + frame("beat") * (MAX_FRAMES + 1) + frame("uname") + frame("end"))
+    assert decoder.ended
+    assert [answer.kind for answer in decoder.answers] == ["uname"]
