@@ -12,12 +12,12 @@ from hwcheck.apply import run_folder as states
 from hwcheck.apply.run_folder import RunFolder
 from hwcheck.cli.accept_folder import AcceptFolder
 from hwcheck.cli.applied import changes_of
-from hwcheck.cli.applying import carry_out, what_is_left, write_down
+from hwcheck.cli.carrying_out import carry_out, what_is_left, write_down
+from hwcheck.cli.consent import demand_consent
 from hwcheck.cli.fleet_reading import FleetReader, Judged
 from hwcheck.cli.keeping import node_of
 from hwcheck.cli.rolling import demand_writer, holder, home, kept_options
 from hwcheck.cli.targets import fold
-from hwcheck.errors import UsageError
 from hwcheck.evidence_dir import FolderKeeper
 from hwcheck.plan import NodePlan, Plan
 from hwcheck.plan.file import plan_object
@@ -74,17 +74,10 @@ class Change:
         print_plan(plan.nodes, fold, is_all=False)
         sys.stdout.flush()
         loads = not self._arguments.no_baseline
-        if self._arguments.yes or not (todo or loads):
-            return
-        what = " and ".join(
-            [f"change {len(todo)} of {len(plan.nodes)} nodes"] * bool(todo)
-            + ["put those that are idle under load"] * loads
-        )
-        if not sys.stdin.isatty():
-            raise UsageError(f"this would {what}; --yes says that this is wanted")
-        print(f"{what[0].upper()}{what[1:]}? Type yes: ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() != "yes":
-            raise UsageError("nothing was changed")
+        deeds = [f"change {len(todo)} of {len(plan.nodes)} nodes"] * bool(todo)
+        deeds += ["put those that are idle under load"] * loads
+        if deeds:
+            demand_consent(" and ".join(deeds), yes=self._arguments.yes)
 
     def _begin(self, reader: FleetReader, judged: Sequence[Judged], plan: Plan, todo: Sequence[NodePlan]) -> None:
         states.demand_file_names(one.name for one in todo)

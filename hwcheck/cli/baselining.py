@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from hwcheck.cli.consent import demand_consent
 from hwcheck.cli.judging import Bench, Tally, report
 from hwcheck.cli.measuring import Measured, Measuring, read_nodes
 from hwcheck.cli.recording import keep_run, new_name, record_of
@@ -23,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     bench = Bench(arguments)
     store = open_store(arguments.store)
     referring = Referring(load_pinned(arguments.references), store, arguments.profile)
-    demand_consent(arguments)
+    demand_consent("put nodes that are idle under load", yes=arguments.yes, otherwise="nothing was measured")
     measured = Measuring(arguments, bench, referring.of).measure(read_nodes(arguments, "quick"))
     verdicts = [one.verdict for one in measured]
     tally = Tally(strict=bench.strict)
@@ -35,22 +36,6 @@ def run(arguments: argparse.Namespace) -> int:
     record = record_of("baseline", new_name(bench.started), verdicts, bench.profile, bench.started)
     kept = keep_run(record, store, arguments.output)
     return tally.exit_code or (NOT_MEASURED if left_out or not kept else 0)
-
-
-def demand_consent(arguments: argparse.Namespace) -> None:
-    """
-    Make sure that the load is wanted.
-
-    Raises:
-        UsageError: it is not, or nobody can be asked.
-    """
-    if arguments.yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError("the nodes would be put under load; --yes says that this is wanted")
-    print("Put the nodes that are idle under load? Type yes: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() != "yes":
-        raise UsageError("nothing was measured")
 
 
 def tell_left_out(measured: list[Measured]) -> list[str]:

@@ -13,6 +13,7 @@ from hwcheck.apply.boots import WAITING, Boots
 from hwcheck.apply.roll import Patience, Ports, Reading, Roll
 from hwcheck.apply.run_folder import RunFolder
 from hwcheck.apply.words import plain
+from hwcheck.cli.consent import demand_consent
 from hwcheck.cli.rolling import audit, home, restored_options, watch, writer_of
 from hwcheck.cli.targets import Collection, fold
 from hwcheck.errors import PlanError, UsageError
@@ -33,7 +34,7 @@ def rollback(arguments: argparse.Namespace) -> int:
         if not named:
             print(f"run {run.name} has changed nothing that is not taken back already")
             return 0
-        _demand_consent(arguments, named)
+        demand_consent(f"change {fold(named)} back", yes=arguments.yes)
         audit(f"rollback of run {run.name} begins on {fold(wanted)}")
         with Collection(again) as collection:
             targets = [target for target in collection.targets if target.name in named or not target.name]
@@ -97,16 +98,6 @@ def _named(nodeset: str, touched: list[str]) -> list[str]:
     if strangers:
         raise UsageError(f"the run has changed nothing on {fold(strangers)}")
     return names
-
-
-def _demand_consent(arguments: argparse.Namespace, wanted: list[str]) -> None:
-    if arguments.yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(f"{fold(wanted)} would be changed back; --yes says that this is wanted")
-    print(f"Change {fold(wanted)} back? Type yes: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() != "yes":
-        raise UsageError("nothing was changed")
 
 
 def _tell_boots(run: RunFolder, waiting: list[str], left: Mapping[str, str]) -> int:
