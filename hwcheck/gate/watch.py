@@ -48,11 +48,12 @@ _FOLLOWS = (
     "nvmlDeviceGetMaxPcieLinkWidth", "nvmlDeviceGetPowerManagementDefaultLimit",
     "nvmlDeviceGetPowerManagementLimitConstraints", "nvmlDeviceGetCurrPcieLinkWidth",
 )  # fmt: skip
-NOT_ASKED = _MOVES + _FOLLOWS
+NOT_ASKED = (*_MOVES, *_FOLLOWS, "counters")
 """
-Calls, fields and groups of NVML that the fast look does without: they move with load, or follow from what is asked.
+What the fast look does without, as calls, fields and groups of NVML: they move with load, or follow from what is asked.
 
 The UUID, the VBIOS and the files of PCI tell another GPU or link. Counters of memory errors are asked: they stand.
+Counters of RDMA ports are not: each is a command to the card.
 """
 
 KERNEL_WORDS = (

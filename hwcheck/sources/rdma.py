@@ -65,9 +65,9 @@ def _infiniband(context):
             at = here + "/ports/" + port
             for name in _OF_PORT:
                 add(at + "/" + name)
-            for name in COUNTERS:
+            for name in COUNTERS if "counters" not in context.off else ():
                 add(at + "/counters/" + name)
-            for name in HW_COUNTERS:
+            for name in HW_COUNTERS if "counters" not in context.off else ():
                 add(at + "/hw_counters/" + name)
             _gids(root, at, lines)
             add(here + "/tc/" + port + "/traffic_class")

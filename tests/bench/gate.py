@@ -27,6 +27,9 @@ from tests.gate.certified import certified
 AIM = 150
 """Milliseconds that the gate may take beside the bare start of Python."""
 
+_START = "import sys; from hwcheck.cli.start import main; sys.exit(main())"
+"""What the installed command is."""
+
 NHC_CHECKS = """
 * || check_fs_mount_rw -f /
 * || check_fs_used / 99%
@@ -89,7 +92,7 @@ def main() -> None:
         environment = one.environment()
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         python = sys.executable  # itself, and no shim that looks for it first
-        gate = [python, *one.words()]
+        gate = [python, "-c", _START, *one.words()[2:]]
         methods: dict[str, Callable[[], tuple[float, float, str]]] = {
             "python -c pass": lambda: run([python, "-c", "pass"], environment),
             "hwcheck gate": lambda: run(gate, environment),
