@@ -89,6 +89,10 @@ def _throttled(test: str, on: str, conditions: dict[str, Any]) -> list[Doubt]:  
     return [Doubt("throttled", f"the GPU was throttled ({', '.join(held)})")] if held else []
 
 
+def _mig(test: str, on: str, conditions: dict[str, Any]) -> list[Doubt]:  # noqa: ARG001 - one form for all
+    return [Doubt("mig", "MIG is on, so a share of the GPU was measured")] if conditions.get("mig") else []
+
+
 def _strangers(test: str, on: str, conditions: dict[str, Any]) -> list[Doubt]:  # noqa: ARG001 - one form for all
     who = conditions.get("strangers")
     return [Doubt("foreign process", f"another process was on the GPU ({', '.join(who[:3])})")] if who else []
@@ -156,5 +160,5 @@ def _path(test: str, on: str, conditions: dict[str, Any]) -> list[Doubt]:  # noq
 
 
 _JUDGES: tuple[Callable[[str, str, dict[str, Any]], list[Doubt]], ...] = (
-    _strangers, _errors, _xids, _throttled, _clocks, _binding, _idle, _path, _repeats,
+    _mig, _strangers, _errors, _xids, _throttled, _clocks, _binding, _idle, _path, _repeats,
 )  # fmt: skip

@@ -13,7 +13,7 @@ _NUMBERS = frozenset((
     "host_p999", "host_max", "depth", "link_rate", "client_rate", "server_rate", "first_us", "steady_us", "ratio",
     "streams", "qps",
 ))  # fmt: skip
-_FLAGS = frozenset(("numa_bound", "retested", "p2p", "gpudirect"))
+_FLAGS = frozenset(("numa_bound", "retested", "p2p", "gpudirect", "mig"))
 _TEXTS = frozenset((
     "counts", "memory", "unwatched", "log_unread", "numa_unknown", "numa_refused", "governor", "transport",
     "transport_expected", "where", "client", "server", "rail", "device", "client_state", "server_state",

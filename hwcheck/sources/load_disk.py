@@ -7,7 +7,7 @@ The file has no name and vanishes with whoever has it open, so that nothing stay
 import json
 import os
 
-from hwcheck.sources import load_binding, load_figures, load_witness
+from hwcheck.sources import load_before, load_binding, load_figures, load_witness
 from hwcheck.sources.load_figures import FigureError
 from hwcheck.sources.source import Absent
 
@@ -50,7 +50,7 @@ def _measure(context, folder):
         for test, unit, access, block, depth in _TESTS:
             yield load_figures.begins(test, _FOLDER)
             witness = load_witness.NodeWitness(context)
-            conditions = load_witness.host_before(context.root)
+            conditions = load_before.host_before(context.root)
             try:
                 runs = [_fio(file, access, block, depth) for _ in range(_REPEATS)]
                 samples = [_figure(run, access, unit) for run in runs]

@@ -9,11 +9,12 @@ import os
 import signal
 import time
 
-from hwcheck.sources import load_binding, load_figures, load_witness
+from hwcheck.sources import load_before, load_binding, load_figures, load_witness
 from hwcheck.sources.load_figures import FigureError
 
 _BUFFER = 32 << 20  # bytes that one process copies at a time: more than its share of any cache
 _MOST_PROCESSES = 64
+_SHARE = 4  # of the memory that is free at most one part in so many is taken
 _REPEATS, _REPEAT = 7, 0.3  # seconds
 _STRETCHES, _STRETCH, _WINDOW = 10, 0.3, 0.001
 _CPU = "/sys/devices/system/cpu/"
@@ -31,7 +32,7 @@ def cpu_memory(context):
         on = "numa%d" % node
         yield load_figures.begins("cpu.memory", on)
         witness = load_witness.NodeWitness(context)
-        conditions = load_witness.host_before(context.root)
+        conditions = load_before.host_before(context.root)
         pid, reader = _fork(lambda write, node=node: _node(context, node, write))
         try:
             told = _read_all(reader)
@@ -68,7 +69,8 @@ def _node(context, node, write):
     """Bind this process and those it starts to a node, let them copy, and write binding and samples."""
     binding = load_binding.bind(context, node)
     cpus = load_binding.cpus_of(context, node) or sorted(load_binding.online())
-    count = max(1, min(len(cpus) // 2, len(load_binding.online()) or 1, _MOST_PROCESSES))
+    room = load_before.available_memory(context.root) // (_SHARE * 2 * _BUFFER)
+    count = max(1, min(len(cpus) // 2, len(load_binding.online()) or 1, _MOST_PROCESSES, room))
     workers = []
     for _ in range(count):
         go_reader, go = os.pipe()
@@ -143,8 +145,8 @@ def jitter(context):
     load_binding.end_with_parent()
     yield load_figures.begins("os.jitter", "")
     witness = load_witness.NodeWitness(context)
-    conditions = load_witness.host_before(context.root)
-    isolated = load_binding.numbers(load_witness.first_line(context.root + _CPU + "isolated"))
+    conditions = load_before.host_before(context.root)
+    isolated = load_binding.numbers(load_before.first_line(context.root + _CPU + "isolated"))
     cpu = (isolated or sorted(os.sched_getaffinity(0)))[-1]
     try:
         os.sched_setaffinity(0, [cpu])

@@ -2,7 +2,7 @@
 
 import os
 
-from hwcheck.sources import load_binding, load_witness
+from hwcheck.sources import load_before, load_binding
 
 _PORT, _NET = "/sys/class/infiniband/%s/ports/%d/", "/sys/class/net/"
 _DAEMONS = frozenset(("ibacm", "opensm", "iwpmd", "rdma-ndd", "srp_daemon"))  # hold devices, and are no work
@@ -19,10 +19,10 @@ def look(order):
     told = {}
     if order["device"]:
         path = _PORT % (order["device"], order["number"])
-        state = load_witness.first_line(path + "state").strip()
+        state = load_before.first_line(path + "state").strip()
         if state:
             told["state"] = state.rpartition(": ")[2]
-        rate = load_witness.first_line(path + "rate").split()
+        rate = load_before.first_line(path + "rate").split()
         if rate[1:2] == ["Gb/sec"]:
             told["rate"] = float(rate[0])
     return told
@@ -31,7 +31,7 @@ def look(order):
 def around(order, context):
     """Bind to the port's NUMA node and look at the host for a moment; returns what this end tells of itself."""
     node = load_binding.numa_node(context, order["pci"]) if order["pci"] else -1
-    told = {**load_binding.bind(context, node), **load_witness.host_before(context.root), **look(order)}
+    told = {**load_binding.bind(context, node), **load_before.host_before(context.root), **look(order)}
     if order["device"]:
         told["rdma_users"] = _users_of_verbs()
     return told
@@ -67,7 +67,7 @@ def _users_of_verbs():
         except OSError:
             continue
         if any(name.startswith("/dev/infiniband/uverbs") for name in names):
-            who = load_witness.first_line("/proc/%s/comm" % pid).strip()
+            who = load_before.first_line("/proc/%s/comm" % pid).strip()
             if who not in _DAEMONS:
                 found[pid] = who
     return ["%s %s" % item for item in sorted(found.items())][:_PROCESSES]
@@ -77,7 +77,7 @@ def sent():
     """Return the bytes that each network interface has sent so far."""
     found = {}
     for name in os.listdir(_NET):
-        text = load_witness.first_line(_NET + name + "/statistics/tx_bytes").strip()
+        text = load_before.first_line(_NET + name + "/statistics/tx_bytes").strip()
         if text.isdigit():
             found[name] = int(text)
     return found
@@ -87,7 +87,7 @@ def carrier(before, after):
     """Return the interface that sent most between two looks, and its rate in Gb/s (0 where it does not tell)."""
     grown = {name: count - before.get(name, 0) for name, count in after.items()}
     name = max(sorted(grown), key=lambda one: grown[one], default="")
-    speed = load_witness.first_line(_NET + name + "/speed").strip() if name else ""
+    speed = load_before.first_line(_NET + name + "/speed").strip() if name else ""
     return name, int(speed) / 1000.0 if speed.isdigit() else 0.0
 
 

@@ -1,6 +1,6 @@
 """One measurement of GPUs under the eyes of NVML and the kernel's log, and a second one where the first is doubtful."""
 
-from hwcheck.sources import load_figures, load_witness
+from hwcheck.sources import load_before, load_figures, load_witness
 from hwcheck.sources.cuda import CudaError
 from hwcheck.sources.load_figures import FigureError
 
@@ -28,7 +28,7 @@ def watched(gpus, test, on, addresses, measure, conditions, unit="GB/s", strange
         The line, or two.
     """
     if unit == "us":  # what lasts microseconds is disturbed by whoever takes the CPU
-        before = load_witness.host_before(gpus.context.root)
+        before = load_before.host_before(gpus.context.root)
         conditions = {**conditions, **{key: before[key] for key in ("runaways", "governor") if key in before}}
     try:
         for retested in (False, True):

@@ -28,7 +28,6 @@ _PROCESSES = ("ComputeRunningProcesses_v3", "GraphicsRunningProcesses_v3")
 _LOG_CAP = 4 << 20
 _MOST_DEVICES = 64
 _INTERRUPTS = 5  # names that are told
-_LOOKS = 5  # at who runs: one that does each time takes a CPU for itself
 
 
 class Library:
@@ -98,7 +97,7 @@ class GpuWitness:
         self.why = library.why or ("" if len(self.handles) == len(addresses) else "NVML does not know this GPU")
         self.strangers, self.alone = strangers or {}, strangers is None
         self.counted = self._counters()
-        self.lows, self.highs, self.reasons, self.looks = {}, {}, 0, 0
+        self.lows, self.highs, self.reasons, self.looks, self.mig = {}, {}, 0, 0, False
         self._strangers()
 
     def look(self):
@@ -111,6 +110,8 @@ class GpuWitness:
             for word, name in _LINK.items():
                 note = self._high if word.endswith("_max") else self._low
                 note(word, self.library.ask(handle, name))
+            mode = self.library.ask(handle, "MigMode")
+            self.mig = self.mig or bool(mode and mode["current"])
             self._high("temperature", self.library.ask(handle, "Temperature", _TEMPERATURE))
             self.reasons |= self.library.ask(handle, "CurrentClocksEventReasons") or 0
 
@@ -121,6 +122,7 @@ class GpuWitness:
         self._strangers()
         told = {**self.lows, **self.highs, "looks": self.looks}
         if self.looks:
+            told["mig"] = self.mig
             told["throttled"] = [word for bit, word in _REASONS.items() if self.reasons & bit]
         if self.strangers is not None:
             told["strangers"] = ["%d %s" % item for item in sorted(self.strangers.items())][:16]
@@ -227,69 +229,3 @@ def _interrupts(root):
             label = words[-1] if name.isdigit() and words else name
             found[label] = found.get(label, 0) + sum(counts)
     return found
-
-
-def host_before(root, seconds=0.25):
-    """
-    Look at the host for a moment before a measurement.
-
-    Returns:
-        ``busy``: share of all CPUs that work, in percent; ``runaways``: programs that ran whenever they were looked
-        at; ``load_average`` of a minute; ``governor`` of the first CPU.
-    """
-    told = {}
-    before = _cpu_time(root)
-    running = _running(root)
-    for _ in range(_LOOKS):
-        time.sleep(seconds / _LOOKS)
-        running = {pid: name for pid, name in _running(root).items() if running.get(pid) == name}
-    after = _cpu_time(root)
-    if _processes(root):
-        told["runaways"] = ["%d %s" % item for item in sorted(running.items())][:8]
-    if before and after and sum(after) > sum(before):
-        grown = [new - old for old, new in zip(before, after)]
-        told["busy"] = round(100.0 * (1 - (grown[3] + grown[4]) / sum(grown)), 1)
-    for word, path in (("load_average", "/proc/loadavg"), ("governor", _GOVERNOR)):
-        text = _first_word(root + path)
-        if text:
-            told[word] = float(text) if word == "load_average" else text
-    return told
-
-
-_GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
-
-
-def _running(root):
-    """Return the processes that run at this moment, or wait for a CPU: pid → name. This program is none of them."""
-    found, own = {}, os.getpgrp()
-    for name in _processes(root):
-        head, mark, rest = first_line("%s/proc/%s/stat" % (root, name)).rpartition(") ")
-        words = rest.split()
-        if mark and words[:1] == ["R"] and words[2:3] != [str(own)]:
-            found[int(name)] = head.partition("(")[2][:15]
-    return found
-
-
-def _processes(root):
-    try:
-        return [name for name in os.listdir(root + "/proc") if name.isdigit()]
-    except OSError:
-        return []
-
-
-def _cpu_time(root):
-    words = first_line(root + "/proc/stat").split()
-    return [int(word) for word in words[1:9]] if words[:1] == ["cpu"] and len(words) >= 9 else []
-
-
-def _first_word(path):
-    return (first_line(path).split() or [""])[0]
-
-
-def first_line(path):
-    """Return the first line of a small file; "" where it cannot be read."""
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.readline(4096)
-    except OSError:
-        return ""

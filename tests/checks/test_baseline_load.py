@@ -88,6 +88,7 @@ def test_a_figure_is_held_against_the_bound_of_the_platform(
         ("ecc", {"remapped_rows": 2}),
         ("xid", {"xids": ["6,1,2,-;NVRM: Xid (PCI:0000:18:00): 94, pid=1, Contained"]}),
         ("numa", {"numa_bound": False}),
+        ("mig", {"mig": True}),
         ("samples", {"samples": 3}),
         ("spread", {"spread": 14.0}),
         ("gpudirect", {"gpudirect": False}),

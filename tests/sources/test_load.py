@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from hwcheck.facts import NODE, Subject
-from hwcheck.sources import capture, load_binding, load_disk, load_figures, load_witness, program
+from hwcheck.sources import capture, load_before, load_binding, load_disk, load_figures, load_witness, program
 from hwcheck.sources.source import LOAD, Context, Source
 from hwcheck.transports import request
 from hwcheck.transports.request import Request
@@ -44,7 +44,7 @@ def lines(source: str, environment: dict[str, str], deadline: float = 50.0) -> l
 def frames(source: str, environment: dict[str, str], deadline: float = 50.0) -> list[Any]:
     """Run one source of the tier; its frame."""
     found = ask(Request(tier="load", only=(source,), deadline=deadline), environment)
-    return [frame for kind, frame in found.items() if kind not in ("hello", "end")]
+    return [frame for kind, frame in found.items() if kind not in ("hello", "beat", "end")]
 
 
 def told(rows: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
@@ -380,7 +380,7 @@ def test_a_program_that_never_sleeps_is_named(tmp_path: Path) -> None:
     process(tmp_path, 1, "systemd", "S")
     process(tmp_path, 5200, "osqueryd", "R")
     process(tmp_path, 5300, "a) R 1", "S")
-    assert load_witness.host_before(str(tmp_path), 0.01)["runaways"] == ["5200 osqueryd"]
+    assert load_before.host_before(str(tmp_path), 0.01)["runaways"] == ["5200 osqueryd"]
 
 
 def test_a_log_that_may_not_be_read_is_said(tmp_path: Path) -> None:

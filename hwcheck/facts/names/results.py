@@ -81,6 +81,7 @@ CONDITIONS = {
     "throttled": "what held the clocks down meanwhile: sw_power_cap, hw_slowdown, sync_boost, sw_thermal, hw_thermal, "
     "hw_power_brake",
     "strangers": "other processes on the GPU before or after (pid and program)",
+    "mig": "MIG is on: CUDA shows a share of the GPU, and that was measured",
     "ecc_errors": "uncorrected memory errors that were counted meanwhile",
     "remapped_rows": "rows of GPU memory that were remapped meanwhile",
     "pcie_gen": "PCIe generation of the GPU's link under load; pcie_gen_max what GPU and slot can do",
