@@ -71,6 +71,7 @@ class _Packing:
         self.texts, self.records, self.rows, self.sets = _Table(), _Table(), _Table(), _Table()
         findings = run["findings"]
         self.spoken = sum(finding["status"] in _QUIET for finding in findings) <= SPOKEN
+        self.many = len(run["measurements"]) > MEASURED
         self.named = {index for item in run["incidents"] for index in (item["lead"], *item["follows"])}
 
     def _is_whole(self, finding: Json) -> bool:
@@ -80,6 +81,8 @@ class _Packing:
 
     def finding(self, index: int, finding: Json) -> list[Any]:
         """Pack one that is kept whole; the order is that of ``FINDING`` in data.js."""
+        if self.many and finding["status"] == "pass":
+            finding = {**finding, "observed": None, "message": "", "evidence": None}
         text, evidence = self.texts.text, finding["evidence"] or {}
         return [
             index, text(finding["check"]), text(finding["subject"]), finding["status"], finding["urgency"] or "",
@@ -88,6 +91,12 @@ class _Packing:
             text(evidence.get("excerpt", "")), self.records.record(finding["remedy"]),
             self.records.record(finding["waived"]),
         ]  # fmt: skip
+
+    def measurement(self, row: Json) -> list[Any]:
+        """Pack one as name, subject, value, unit and conditions."""
+        text = self.texts.text
+        value = float(f"{row['value']:.6g}")
+        return [text(row["name"]), text(row["subject"]), value, text(row["unit"]), plain(row["conditions"])]
 
     def quiet(self, findings: list[Json]) -> int:
         """Pack the passed and skipped ones of a node: one row for each check and status, the whole set once."""
@@ -157,18 +166,18 @@ def pack(run: Json) -> Json:
         nodes[owner[item["lead"]]]["incidents"].append(
             {"lead": item["lead"], "follows": item["follows"], "text": visible(item["text"])}
         )
-    many = len(run["measurements"]) > MEASURED
-    if many:
-        run = {**run, "measurements": _short(run)}
     by_name = {node["name"]: packed for node, packed in zip(run["nodes"], nodes, strict=True)}
-    for part in ("measurements", "changes", "stages"):
+    for row in _short(run) if packing.many else run["measurements"]:
+        if row["node"] in by_name:
+            by_name[row["node"]]["measurements"].append(packing.measurement(row))
+    for part in ("changes", "stages"):
         for row in run.get(part, ()):
             if row["node"] in by_name:
                 by_name[row["node"]][part].append(plain({key: value for key, value in row.items() if key != "node"}))
     return {
         "run": plain({key: run[key] for key in _HEAD if key in run}),
         "spoken": packing.spoken,
-        "short": many,
+        "short": packing.many,
         "texts": packing.texts.values,
         "records": packing.records.values,
         "rows": packing.rows.values,

@@ -133,11 +133,11 @@ def test_measurements_keep_their_bound_and_many_no_conditions() -> None:
     run["measurements"] = [{**row, "subject": subject} for subject in ("good", "hwcheck.h2d@bad")]
     (few,) = pack(run)["nodes"]
     assert [">= 50 GB/s"] * 2 == [pack(run)["texts"][finding[6]] for finding in few["findings"]]
-    assert [{"repeats": 5}] * 2 == [one["conditions"] for one in few["measurements"]]
+    assert [{"repeats": 5}] * 2 == [row[4] for row in few["measurements"]]
     run["measurements"] *= MEASURED
     many = pack(run)
     assert many["short"]
-    assert [{}, {"repeats": 5}] == [one["conditions"] for one in many["nodes"][0]["measurements"][:2]]
+    assert [{}, {"repeats": 5}] == [row[4] for row in many["nodes"][0]["measurements"][:2]]
 
 
 def test_the_verdict_can_be_read_without_a_program() -> None:

@@ -61,6 +61,9 @@ class Node {
     Object.assign(this, packed);
     this.index = index;
     this.topology = DATA.records[packed.topology] || null;
+    this.measurements = packed.measurements.map(([name, subject, value, unit, conditions]) => ({
+      name: DATA.texts[name], subject: DATA.texts[subject], value, unit: DATA.texts[unit], conditions,
+    }));
     this.title = packed.name || "unnamed node";
     this.findings = packed.findings.map(unpackFinding).sort(inOrder);
     this.measured = this.findings.filter((finding) => finding.family === "baseline");

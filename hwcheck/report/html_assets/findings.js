@@ -32,7 +32,7 @@ function findingRow(node, finding, open) {
   if (open) show();
   return el("details", { class: `finding ${finding.state}`, id: `finding-${finding.id}`, open, toggle: show },
     el("summary", {}, badge(finding.state), el("b", { class: "check" }, finding.check),
-      el("code", { class: "subject" }, finding.subject), el("span", { class: "message" }, finding.message),
+      el("code", { class: "subject" }, finding.subject), el("span", { class: "message" }, finding.message || "left out here; the JSON of the run has it"),
       el("small", {}, node.leadOf.has(finding.id) ? "follows" : URGENCIES[finding.urgency] || "")), body);
 }
 

@@ -132,28 +132,44 @@ function baselinesPage() {
   for (const node of MACHINES) {
     for (const item of node.measurements) {
       const key = `${item.name} (${item.unit})`;
-      tests.set(key, [...(tests.get(key) || []), { node, item, ...judged(node, item) }]);
+      if (!tests.has(key)) tests.set(key, []);
+      tests.get(key).push({ node, item, ...judged(node, item) });
     }
   }
   return [el("h1", { tabindex: "-1" }, "Measurements"), [...tests].map(([test, items]) => strip(test, items))];
 }
 
+const CROWD = 1000;
+
+/** A crowd of results as a histogram: a hundred thousand dots take seconds, and none of them could be told apart. */
+function heap(places, state, wide, high) {
+  const bins = new Array(120).fill(0);
+  for (const place of places) bins[Math.min(119, Math.floor((place / wide) * 120))] += 1;
+  const most = Math.max(...bins, 1);
+  return bins.map((count, bin) => (count ? draw("rect", { class: `dot ${state}`, x: (bin * wide) / 120, width: wide / 120,
+    y: high - 18 - Math.max(2, (count / most) * 34), height: Math.max(2, (count / most) * 34) },
+  draw("title", {}, plural(count, "result"))) : null)).filter(Boolean);
+}
+
 function strip(test, items) {
   const [wide, high] = [860, 56];
   const bound = items.map((item) => item.bound).find(Boolean);
-  const values = [...items.map(({ item }) => item.value), ...(bound ? [bound[1]] : [])];
-  const spread = Math.max(...values) - Math.min(...values) || Math.abs(values[0]) * 0.1 || 1;
-  const [low, top] = [Math.min(...values) - spread * 0.05, Math.max(...values) + spread * 0.05];
+  const values = [...items.map(({ item }) => item.value), ...(bound ? [bound[1]] : [])].sort((a, b) => a - b);
+  const [least, most] = [values[0], values[values.length - 1]];
+  const spread = most - least || Math.abs(least) * 0.1 || 1;
+  const [low, top] = [least - spread * 0.05, most + spread * 0.05];
   const x = (value) => ((value - low) / (top - low)) * wide;
   const canvas = draw("svg", { class: "strip", viewBox: `-8 0 ${wide + 16} ${high}`, width: wide + 16, role: "group", "aria-label": test },
     draw("path", { class: "axis", d: `M0 ${high - 18}H${wide}` }),
-    draw("text", { x: 0, y: high - 4 }, figure(Math.min(...values))),
-    draw("text", { x: wide, y: high - 4, class: "end" }, figure(Math.max(...values))));
+    bound && x(bound[1]) < 60 ? null : draw("text", { x: 0, y: high - 4 }, figure(least)),
+    bound && x(bound[1]) > wide - 90 ? null : draw("text", { x: wide, y: high - 4, class: "end" }, figure(most)));
   if (bound) {
     canvas.append(draw("path", { class: "floor", d: `M${x(bound[1])} 2V${high - 12}` }),
       draw("text", { x: x(bound[1]) + 4, y: high - 4, class: "floor-name" }, `${bound[0]}= ${figure(bound[1])}`));
   }
-  for (const { node, item, finding, state } of items) {
+  const crowd = items.length > CROWD ? items.filter((result) => RANK[result.state] >= RANK.pass) : [];
+  canvas.append(...heap(crowd.map(({ item }) => x(item.value)), worst({ pass: crowd.some((one) => one.state === "pass") }), wide, high));
+  for (const { node, item, finding, state } of crowd.length ? items.filter((one) => RANK[one.state] < RANK.pass) : items) {
     const dot = draw("circle", { class: `dot ${state}`, cx: x(item.value), cy: 20 + ((node.index * 7) % 15) - 7, r: RANK[state] < RANK.pass ? 5.5 : 4 },
       draw("title", {}, `${node.title} ${onWhat(item.subject)}: ${figure(item.value)} ${item.unit}`));
     canvas.append(RANK[state] >= RANK.pass ? dot : draw("a", { href: node.link("finding", finding.id),
