@@ -50,10 +50,11 @@ def test_entry_point() -> None:
 
 
 def test_dependencies_are_those_imported(root: Path) -> None:
-    """The package declares every library it imports, and none that it does not; ansible-core is a program to it."""
+    """The package declares every library it imports, and no other; ansible-core and testinfra bring programs to it."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    needed = [*project["dependencies"], *project["optional-dependencies"]["ansible"]]
-    names = {requirement.split(">=")[0].lower() for requirement in needed} - {"ansible-core"}
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *extras["ansible"], *extras["suite"]]
+    names = {requirement.split(">=")[0].lower() for requirement in needed} - {"ansible-core", "pytest-testinfra"}
     declared = {IMPORTED_AS.get(name, name) for name in names}
     assert declared == imported_modules(root / "hwcheck") - sys.stdlib_module_names - {"hwcheck"}
 
