@@ -210,6 +210,15 @@ def test_extra_requirements_are_asked_for(one: Certified) -> None:
     assert is_said(said, 3, r"could not tell: not told: cuda\.sanity \(.+\) .+")
 
 
+def test_first_kernel_is_run_each_time(one: Certified) -> None:
+    """A gate that is asked for CUDA runs it at each look, and takes no remembered one for it."""
+    said = one.gate("--cuda")
+    if "cuda.sanity (absent)" in said.line:
+        pytest.skip("the lab has no CUDA library: no C compiler")
+    assert is_said(said, 0, FULL)
+    assert is_said(one.gate("--cuda"), 0, FULL)
+
+
 def test_driver_that_hangs_is_told_in_time(one: Certified) -> None:
     """A driver that never answers costs the deadline and no more, and the line names it."""
     assert is_said(one.gate("--timeout", "6"), 0, FULL)
