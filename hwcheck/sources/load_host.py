@@ -28,12 +28,13 @@ def cpu_memory(context):
     path) copies a buffer of its own. Yields the lines.
     """
     load_binding.end_with_parent()
+    allowed = len(os.sched_getaffinity(0))
     for node in load_binding.nodes_with_cpus(context):
         on = "numa%d" % node
         yield load_figures.begins("cpu.memory", on)
         witness = load_witness.NodeWitness(context)
         conditions = load_before.host_before(context.root)
-        pid, reader = _fork(lambda write, node=node: _node(context, node, write))
+        pid, reader = _fork(lambda write, node=node: _node(context, node, allowed, write))
         try:
             told = _read_all(reader)
         finally:
@@ -65,12 +66,12 @@ def _understood(told):
     return record["binding"], record["samples"]
 
 
-def _node(context, node, write):
+def _node(context, node, allowed, write):
     """Bind this process and those it starts to a node, let them copy, and write binding and samples."""
     binding = load_binding.bind(context, node)
-    cpus = load_binding.cpus_of(context, node) or sorted(load_binding.online())
+    cpus = load_binding.cpus_of(context, node) or range(allowed)
     room = load_before.available_memory(context.root) // (_SHARE * 2 * _BUFFER)
-    count = max(1, min(len(cpus) // 2, len(load_binding.online()) or 1, _MOST_PROCESSES, room))
+    count = max(1, min(len(cpus) // 2, allowed, _MOST_PROCESSES, room))
     workers = []
     for _ in range(count):
         go_reader, go = os.pipe()
