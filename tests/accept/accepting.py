@@ -69,8 +69,12 @@ class AcceptBench:
 
     def run(self, *words: str) -> Ended:
         """Run a verb to its end."""
+        return self.program(*self._command(*words))
+
+    def program(self, *words: str) -> Ended:
+        """Run a program to its end."""
         done = subprocess.run(
-            self._command(*words), env=self._environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            words, env=self._environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
             check=False, timeout=900,
         )  # fmt: skip
         return Ended(done.returncode, done.stdout, done.stderr)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from hwcheck.lab.faults import FAULTS
 from hwcheck.lab.host.lab import missing
 from tests.accept.accepting import FLEET, AcceptBench
+from tests.lab.host_machine import login
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
+PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
 SMALL = (("hgx-h200", "persistence-off"), ("gb200", "memlock-64k"), ("hgx-h100", "remap-failed"))
 
 
@@ -69,6 +72,22 @@ def test_certificates_verify_and_a_changed_byte_does_not(bench: AcceptBench) -> 
         bad = folder / "bad.cert.json"
         bad.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         assert bench.run("verify", str(bad)).code == 1
+
+
+def test_certificates_are_put_on_nodes_where_the_gate_looks(bench: AcceptBench) -> None:
+    """A node that got none has none; a second run changes nothing."""
+    folder = max(bench.state.glob("hwcheck/accept/*/result"))
+    key = next(bench.state.rglob("*.pub"))
+    words = [
+        "ansible-playbook", "-i", str(bench.lab.inventory), "-l", "n01,n13", str(PLAYBOOKS / "certificates.yml"),
+        "-e", f"certificates={folder}", "-e", f"key={key}",
+    ]  # fmt: skip
+    login(bench.lab, "n13", "mkdir -p /etc/hwcheck; echo old >/etc/hwcheck/certificate.json")
+    first = bench.program(*words)
+    assert first.code == 0, first.out[-1500:] + first.err[-500:]
+    assert login(bench.lab, "n01", "cat /etc/hwcheck/certificate.json") == (folder / "n01.cert.json").read_text()
+    assert "No such file" in login(bench.lab, "n13", "cat /etc/hwcheck/certificate.json")
+    assert bench.program(*words).out.count("changed=0") == 2
 
 
 @pytest.mark.parametrize("stage", ["check", "begun", "apply", "recheck", "baseline"])
