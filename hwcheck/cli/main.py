@@ -30,6 +30,7 @@ from hwcheck.cli import rma as rma_verb
 from hwcheck.cli import status as status_verb
 from hwcheck.cli import store as store_verb
 from hwcheck.cli import verify as verify_verb
+from hwcheck.cli import waive as waive_verb
 from hwcheck.errors import HwcheckError
 
 USAGE = 2
@@ -83,6 +84,7 @@ def build_parser() -> argparse.ArgumentParser:
     accept_verb.add_parser(verbs)
     certify_verb.add_parser(verbs)
     verify_verb.add_parser(verbs)
+    waive_verb.add_parser(verbs)
     rma_verb.add_parser(verbs)
     gate_verb.add_parser(verbs)
     report_verb.add_parser(verbs)
