@@ -20,8 +20,8 @@ def add_parser(verbs: Any) -> None:
     parser = verbs.add_parser(
         "waive",
         help="accept a finding for a while",
-        description="Add an entry to a waiver file: the finding is shown as waived and does not count, until the day it "
-        "expires. The file is what check, plan, accept and gate take with --waivers.",
+        description="Add an entry to a waiver file: until its last day the finding is shown as waived and does not "
+        "count. The file is what check, plan, accept and gate take with --waivers.",
         epilog="Exit codes: 0 it was added; 2 it was not.",
     )
     parser.add_argument("check", metavar="CHECK", help="a check id, or a family as pcie.*")
