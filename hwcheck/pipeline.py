@@ -85,7 +85,7 @@ class Pipeline:
             group(findings),
             measurements(snapshot),
             snapshot.simulated,
-            describe(snapshot, judge.profile.name),
+            {**describe(snapshot, judge.profile.name), "requires": judge.profile.requires},
         )
         if self._fleet is not None:
             self._fleet.see(snapshot, verdict)

@@ -1,9 +1,9 @@
 """
 What is in the way of a certificate, as the shortest list that says it: causes first, consequences counted.
 
-A node is certified when nothing fails and nothing that was asked stayed open, when the sources on which a verdict
-rests were told, and when the families without which "pass" says little were judged (a run of ``--only thermal`` passes
-on a broken node).
+A node is certified when nothing fails and nothing that was asked stayed open, when the sources on which a verdict rests
+(the profile's ``requires``) were told, and when the families without which "pass" says little were judged (a run of
+``--only thermal`` passes on a broken node).
 """
 
 from __future__ import annotations
@@ -13,13 +13,6 @@ from typing import Any
 
 from hwcheck.errors import NotCertifiedError
 
-REQUIRED = {
-    "the GPUs (NVML or nvidia-smi)": ("nvml", "nvidia-smi.xml", "nvidia-smi.q"),
-    "the kernel log": ("kernel.log",),
-    "the PCI tree": ("sysfs.pci", "lspci"),
-    "what machine it is (DMI)": ("sysfs.machine",),
-}
-"""What must have been read, in words → the kinds of output of which one is enough."""
 FAMILIES = ("driver", "gpu", "hbm", "pcie", "thermal", "xid")
 """Families in which at least one check must have come to an answer."""
 _BAD = ("fail", "unknown")
@@ -83,11 +76,11 @@ def _said(status: str, check: str, group: list[dict[str, Any]], more: int) -> st
 
 def _requirements(node: dict[str, Any], findings: list[dict[str, Any]]) -> Iterator[str]:
     """Say what was not told or not judged, though a certificate rests on it."""
-    sources = node["about"].get("sources")
-    if not isinstance(sources, dict):
-        yield "the run does not say which sources were told: judge the node anew with this hwcheck"
+    sources, required = node["about"].get("sources"), node["about"].get("requires")
+    if not isinstance(sources, dict) or not isinstance(required, dict):
+        yield "the run does not say which sources were told and required: judge the node anew with this hwcheck"
         return
-    for words, kinds in REQUIRED.items():
+    for words, kinds in required.items():
         if not any(sources.get(kind) == "read" for kind in kinds):
             why = next((f": {sources[kind]}" for kind in kinds if kind in sources), ": not asked")
             yield f"not told: {words}{why}"

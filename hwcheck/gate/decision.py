@@ -14,7 +14,6 @@ from typing import Any
 
 from hwcheck.certificate import in_date, verify
 from hwcheck.certificate.canonical import plain
-from hwcheck.certificate.obstacles import REQUIRED
 from hwcheck.errors import CertificateError
 from hwcheck.findings import Finding, NodeVerdict, Status
 
@@ -153,8 +152,11 @@ def _said(findings: list[Finding]) -> str:
 
 
 def _not_told(verdict: NodeVerdict, also: Iterable[str]) -> Iterator[str]:
-    sources = verdict.about.get("sources", {})
-    for words, kinds in (*REQUIRED.items(), *((kind, (kind,)) for kind in also)):
+    sources, required = verdict.about.get("sources", {}), verdict.about.get("requires")
+    if required is None:  # nothing of it was read
+        yield "what machine it is (not asked)"
+        return
+    for words, kinds in (*required.items(), *((kind, (kind,)) for kind in also)):
         if not any(sources.get(kind) == "read" for kind in kinds):
             yield words + next((f" ({sources[kind]})" for kind in kinds if kind in sources), " (not asked)")
 

@@ -48,6 +48,8 @@ class Profile:
         bounds: bound id → entry; ``value`` is what :meth:`Given.bound` returns.
         hash: of the merged content; part of every record of a run.
         opt_in: check ids and families whose opt-in writes and acts the layers ask for.
+        requires: what must have been read before a node is certified or ready, in words → kinds of output, of which one
+            is enough.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Profile:
     bounds: dict[str, Entry]
     hash: str
     opt_in: frozenset[str] = frozenset()
+    requires: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def bound_values(self) -> dict[str, Any]:

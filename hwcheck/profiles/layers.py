@@ -44,6 +44,11 @@ class ProfileSet:
             check_layer(layer)
             self._known_ids(layer)
 
+    @property
+    def sites(self) -> tuple[Layer, ...]:
+        """The layers of the site, in order."""
+        return tuple(self._sites)
+
     def over(self, data: dict[str, Any], where: str) -> ProfileSet:
         """
         Return these layers with one more on top: what the site says of one host.
@@ -117,11 +122,13 @@ class ProfileSet:
                 _merge_section(entries, layer, section)
         _complete(merged["checks"], chain)
         opt_in = frozenset(asked for la in chain for asked in la.data.get("opt_in") or ())
+        requires = {words: kinds for la in chain for words, kinds in (la.data.get("requires") or {}).items()}
+        needed = {words: tuple(kinds) for words, kinds in requires.items() if kinds}
         told: dict[str, Any] = {s: {i: e.data for i, e in es.items()} for s, es in merged.items()}
-        digest = _digest({**told, "opt_in": sorted(opt_in)})
+        digest = _digest({**told, "opt_in": sorted(opt_in), "requires": needed})
         title = next((la.data["title"] for la in reversed(chain) if la.data.get("title")), name)
         names = tuple(la.name for la in chain)
-        return Profile(name, title, names, merged["checks"], merged["bounds"], digest, opt_in)
+        return Profile(name, title, names, merged["checks"], merged["bounds"], digest, opt_in, needed)
 
 
 def _digest(content: Any) -> str:
@@ -238,7 +245,7 @@ def _read_file(path: Path) -> Layer:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"cannot be read: {error}", str(path)) from error
+        raise ProfileError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from error
     return _read(text, str(path), path.stem)
 
 

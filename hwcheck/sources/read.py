@@ -10,7 +10,7 @@ TOTAL_CAP = 16 << 20
 _GLOB = frozenset("*?")
 _HOPS = 40
 _confined = [""]
-_folders = {}
+_folders: "dict[str, str]" = {}
 
 
 def confine(root):

@@ -8,6 +8,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hwcheck.certificate import Policy, make
+from hwcheck.profiles import ProfileSet
 
 NOW = dt.datetime(2030, 5, 1, 12, tzinfo=dt.UTC)
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -20,6 +21,7 @@ POLICY = Policy(
 )
 GPUS = ("0000:18:00.0", "0000:2a:00.0")
 SOURCES = {"nvml": "read", "kernel.log": "read", "sysfs.pci": "read", "sysfs.machine": "read", "dcb": "absent"}
+REQUIRES = ProfileSet().profile("hgx-h200").requires
 WAIVED = {"owner": "ops", "reason": "known since acceptance", "expires": "2030-12-31"}
 
 
@@ -58,7 +60,8 @@ def run(*more: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "gpus": [{"id": gpu, "index": n, "uuid": f"GPU-{n}", "serial": f"165000000000{n}", "name": "NVIDIA H200"}
                  for n, gpu in enumerate(GPUS)],
         "nics": [{"id": "mlx5_0", "guid": "a088:c203:0012:3456", "psid": "MT_0000000838", "firmware": "28.43.2566"}],
-        "sources": dict(SOURCES), "topology": {"parts": []},
+        "sources": dict(SOURCES), "requires": {words: list(kinds) for words, kinds in REQUIRES.items()},
+        "topology": {"parts": []},
     }  # fmt: skip
     verdict = "fail" if any(f["status"] == "fail" and not f["waived"] for f in findings) else "pass"
     node = {

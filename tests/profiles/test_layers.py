@@ -6,6 +6,7 @@ from textwrap import dedent
 import pytest
 
 from hwcheck.errors import ProfileError
+from hwcheck.parse import FORMATS
 from hwcheck.profiles import ProfileSet
 from hwcheck.profiles.layers import Layer, check_layer
 from hwcheck.profiles.remedies import wanted_text
@@ -227,3 +228,22 @@ def test_what_a_site_expects_is_written_even_where_a_lower_layer_prefers_otherwi
         )
         entry = ProfileSet([site]).profile("hgx-h200").checks["sysctl.max_map_count"]
         assert wanted_text(entry.data) == str(figure)
+
+
+def test_a_site_says_what_must_have_been_read(tmp_path: Path) -> None:
+    """One more source is required, one of the shipped is not; the hash of the profile tells."""
+    site = tmp_path / "site.yaml"
+    site.write_text(
+        "name: site\nrequires: {time sources: [chronyc.tracking, chronyc.tracking.csv], the PCI tree: null}\n", "utf-8"
+    )
+    shipped, ours = ProfileSet().profile("hgx-h200"), ProfileSet([site]).profile("hgx-h200")
+    assert ours.requires["time sources"] == ("chronyc.tracking", "chronyc.tracking.csv")
+    assert set(shipped.requires) - set(ours.requires) == {"the PCI tree"}
+    assert shipped.hash != ours.hash
+
+
+def test_what_the_shipped_layers_require_are_kinds_that_can_be_read() -> None:
+    """A name that nothing prints would keep every node from its certificate."""
+    for name in ProfileSet().platforms:
+        for kinds in ProfileSet().profile(name).requires.values():
+            assert set(kinds) <= set(FORMATS)
