@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 
@@ -15,6 +16,9 @@ def add_parser(verbs: Any) -> None:
         "(nvidia-smi.q), a mechanism (kernel_argument) or a fact (gpu.memory.total).",
     )
     parser.add_argument("words", nargs="+", metavar="ID")
+    parser.add_argument(
+        "--site", metavar="FILE", action="append", default=[], type=Path, help="a YAML layer on top: what it changes"
+    )
     parser.set_defaults(run=run)
 
 
@@ -24,5 +28,5 @@ def run(arguments: argparse.Namespace) -> int:
     from hwcheck.report.explain import print_page  # noqa: PLC0415 - rich is slow to import
     from hwcheck.sources.catalogue import SOURCES  # noqa: PLC0415 - as above
 
-    print_page(arguments.words, ProfileSet(), {source.kind: source.note for source in SOURCES})
+    print_page(arguments.words, ProfileSet(arguments.site), {source.kind: source.note for source in SOURCES})
     return 0

@@ -208,7 +208,7 @@ def _waivers(path: Path | None, today: dt.date) -> list[Waiver]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"cannot be read: {error}", str(path)) from error
+        raise ProfileError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from error
     return load_waivers(text, str(path), today)
 
 

@@ -16,17 +16,18 @@ from rich.text import Text
 from hwcheck.baselines import OWN
 from hwcheck.baselines.own import split
 from hwcheck.baselines.references import Sample, pin
-from hwcheck.cli.referring import keep_pinned, load_pinned, open_store, pinned_file, samples, samples_of
+from hwcheck.cli.referring import keep_pinned, load_pinned, named_store, open_store, pinned_file, samples, samples_of
 from hwcheck.cli.reporting import find_run
 from hwcheck.errors import UsageError
 from hwcheck.lines import clean
 from hwcheck.profiles import ProfileSet
 from hwcheck.profiles.identify import GENERIC
+from hwcheck.report.wanted import wanted
 
 
 def record(arguments: argparse.Namespace) -> int:
     """Pin the bounds of each cohort; 3 where no cohort has figures enough."""
-    found = [one for path in arguments.runs for one in samples_of(find_run(path, ""))]
+    found = [one for path in arguments.runs for one in samples_of(find_run(path, named_store()))]
     if not arguments.runs:
         store = open_store(arguments.store)
         if store is None:
@@ -45,16 +46,17 @@ def record(arguments: argparse.Namespace) -> int:
         print(f"{cohort}")
         for test, bound in tests.items():
             side = "at least" if OWN[test].higher_is_better else "at most"
-            print(f"  {test:12} {side} {bound['value']:.4g} {bound['unit']}: median {bound['median']:.4g} of "
-                  f"{bound['count']} figures of {bound['nodes']} nodes")  # fmt: skip
+            nodes = f"{bound['nodes']} {'node' if bound['nodes'] == 1 else 'nodes'}"
+            print(f"  {test:15} {side} {bound['value']:.4g} {bound['unit']}: median {bound['median']:.4g} of "
+                  f"{bound['count']} figures of {nodes}")  # fmt: skip
     print(f"pinned in {path}")
     return 0
 
 
 def compare(arguments: argparse.Namespace) -> int:
     """Print the figures of a run beside the pinned bounds and an earlier run."""
-    mine = samples_of(find_run(arguments.of, ""))
-    beside = samples_of(find_run(arguments.beside, "")) if arguments.beside else []
+    mine = samples_of(find_run(arguments.of, named_store()))
+    beside = samples_of(find_run(arguments.beside, named_store())) if arguments.beside else []
     rows = _rows(mine, beside, load_pinned(arguments.references))
     if not rows:
         raise UsageError(f"{arguments.of} has no measurements")
@@ -62,6 +64,7 @@ def compare(arguments: argparse.Namespace) -> int:
         print(json.dumps(rows, indent=1))
         return 0
     table = Table("node", "measurement", "value", "earlier", "change", "cohort", "of median", box=None)
+    table.columns[1].overflow = "fold"  # never cut: the end tells the device
     for row in rows:
         table.add_row(
             Text(clean(row["node"])), Text(clean(row["subject"])), f"{row['value']:.4g} {row['unit']}",
@@ -105,10 +108,10 @@ def show(arguments: argparse.Namespace) -> int:
             counts.setdefault(test, []).append(bound["value"])
     table = Table("test", "source", "bound of the platform", "pinned cohorts", box=None)
     for test, own in OWN.items():
-        floor = profile.bound_values.get(own.bound)
+        floor = profile.bounds.get(own.bound)
         told = counts.get(test, [])
         table.add_row(
-            test, own.source or "between nodes", "" if floor is None else f"{floor:g}",
+            test, own.source or "between nodes", "" if floor is None else wanted(floor),
             f"{len(told)}: {statistics.median(told):.4g}" if told else "",
         )  # fmt: skip
     Console().print(table)

@@ -115,6 +115,11 @@ def samples_of(run: dict[str, Any]) -> list[Sample]:
     ]  # fmt: skip
 
 
+def named_store() -> str:
+    """Return the store that HWCHECK_STORE names; "" for the user's own."""
+    return os.environ.get("HWCHECK_STORE", "")
+
+
 def open_store(url: str | None) -> Store | None:
     """
     Return the store that is asked for: the named one, that of HWCHECK_STORE, or the user's own; None for ``none``.
@@ -122,7 +127,7 @@ def open_store(url: str | None) -> Store | None:
     Raises:
         StoreError: the name is none.
     """
-    wanted = url if url is not None else os.environ.get("HWCHECK_STORE", "")
+    wanted = url if url is not None else named_store()
     if wanted == "none":
         return None
     with contextlib.suppress(MachineError):  # a user without a home keeps nothing

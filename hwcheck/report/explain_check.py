@@ -38,7 +38,7 @@ def check_ids(profiles: ProfileSet) -> dict[str, Relation | None]:
         id → the relation that answers for it; None for those of the profiles' YAML and of the engine.
     """
     ids: dict[str, Relation | None] = dict.fromkeys(OWN_CHECKS)
-    for layer in profiles.layers.values():
+    for layer in (*profiles.layers.values(), *profiles.sites):
         ids.update(dict.fromkeys(id for id, entry in (layer.data.get("checks") or {}).items() if entry))
     for relation in RELATIONS.values():
         ids.update(dict.fromkeys((relation.id, *relation.ids), relation))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -219,3 +220,20 @@ def test_what_the_driver_asks_for_is_not_called_information(profiles: ProfileSet
     assert "nformation only" not in text
     assert "nformational only" not in text
     assert "any other is a fail" in text
+
+
+def test_a_site_layer_is_explained_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the site's layer, its own check has a page, and its value of a shipped bound is told as the site's."""
+    layer = tmp_path / "site.yaml"
+    layer.write_text(
+        "name: our-site\nbounds:\n  roce.traffic_class: {value: 106, why: our fabric, source: our switches}\n"
+        "checks:\n  hbm.ours:\n    fact: gpu.memory.reserved\n    title: HBM kept\n    expect: {at_most: 1024}\n"
+        "    remedy: {kind: hands, text: Look at the driver.}\n    why: More is odd.\n    source: ours\n",
+        encoding="utf-8",
+    )
+    told = []
+    for name in ("roce.traffic_class", "hbm.ours"):
+        assert main(["explain", name, "--site", str(layer)]) == 0
+        told.append(flat(capsys.readouterr().out))
+    assert "106 our-site" in told[0]
+    assert "at most 1024 MiB our-site" in told[1]
