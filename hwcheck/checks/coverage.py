@@ -4,6 +4,7 @@ REACHABLE = "evidence.reachable"
 COMPLETE = "evidence.complete"
 JUDGED = "evidence.judged"
 SITE_TESTS = "evidence.site_tests"
+MEASURED = "evidence.measured"
 OWN_CHECKS = {
     REACHABLE: (
         "Every node that was named has answered",
@@ -43,6 +44,22 @@ Why it matters: where every check is skipped, nothing is known of the node. That
 How to fix: give more: nvidia-smi -q, dmesg, ibstat; for a measurement, the output that names the GPU model too.
 
 Applies to: all evidence.
+
+Source: by design of this tool: could not tell is never fine.
+""",
+    ),
+    MEASURED: (
+        "The node was measured as it was asked to be",
+        """What it checks: that a node which was to be put under load really was: it was idle, answered to the end, did
+not restart meanwhile, and gave at least one figure.
+
+Why it matters: a node that falls over under load, or on which somebody works, has no figures. That must not look like
+a node whose figures are right.
+
+How to fix: the finding says what was in the way. Wait for who works on it, or name a program that is no work
+(--idle-ignore); look at the console and the kernel log of a node that restarted or fell silent.
+
+Applies to: hwcheck baseline run, and acceptances unless --no-baseline is given.
 
 Source: by design of this tool: could not tell is never fine.
 """,

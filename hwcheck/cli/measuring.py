@@ -14,18 +14,22 @@ from dataclasses import dataclass, replace
 
 from hwcheck.baselines.idle import why_not_idle
 from hwcheck.baselines.own import sources_to_repeat
+from hwcheck.checks.coverage import MEASURED
 from hwcheck.cli import targets
 from hwcheck.cli.judging import Bench
 from hwcheck.engine import References
-from hwcheck.facts import Snapshot
-from hwcheck.findings import NodeVerdict
+from hwcheck.errors import UsageError
+from hwcheck.facts import NODE, Snapshot
+from hwcheck.findings import Finding, NodeVerdict, Status, Urgency
 from hwcheck.parse import take_snapshot
 from hwcheck.report.progress import Progress
+from hwcheck.sources import load_catalogue
 from hwcheck.transports.gathered import evidence_of
 from hwcheck.transports.outcome import HELLO, Outcome
 from hwcheck.transports.target import Target
 
 LOAD = "load"
+UNREACHED = "it could not be reached"
 ReferencesOf = Callable[[Snapshot], References]
 """Facts of a node → what its measurements are held against beside the profile."""
 
@@ -48,6 +52,21 @@ class Measured:
     outcome: Outcome
     verdict: NodeVerdict
     left_out: str = ""
+
+
+def chosen_tests(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """
+    Return the sources of the load that ``--test`` names; () for all.
+
+    Raises:
+        UsageError: one is none; a slip of the pen would measure nothing.
+    """
+    known = [source.id for source in load_catalogue.SOURCES]
+    chosen = tuple(name for names in arguments.tests for name in names.split(",") if name)
+    for name in chosen:
+        if name not in known:
+            raise UsageError(f"--test {name}: measures nothing; there are {', '.join(known)}")
+    return chosen
 
 
 def read_nodes(
@@ -84,7 +103,7 @@ class _Node:
 
     def __init__(self, outcome: Outcome, ignored: Collection[str]) -> None:
         self.outcome = outcome
-        self.left_out = "it could not be reached"
+        self.left_out = UNREACHED
         if outcome.error is None:
             self.left_out = why_not_idle(take_snapshot(evidence_of(outcome)), ignored)
 
@@ -92,6 +111,10 @@ class _Node:
         """Add what a load has measured; of a figure that was had twice the later one wins, as with every fact."""
         if came.error is not None:
             self.left_out = f"it did not answer under load: {came.error}"
+            return
+        boots = [one.hello.get("boot_id", "") for one in (self.outcome, came)]
+        if all(boots) and boots[0] != boots[1]:
+            self.left_out = "it restarted before it was measured, or under the load"
             return
         answers = (*self.outcome.answers, *(answer for answer in came.answers if answer.kind != HELLO))
         self.outcome = replace(self.outcome, answers=answers, fault=self.outcome.fault or came.fault)
@@ -105,17 +128,21 @@ class Measuring:
         arguments: of the verb: targets, ``load_timeout``, ``idle_ignore``, ``tests`` (sources of the load; [] for all).
         bench: what judges.
         references: what measurements are held against beside the profile.
-        complete: adds to the facts of a node before it is judged; raises UsageError where that cannot be.
+        complete: adds to the facts of a node before it is judged; says why that cannot be, "" when it was done.
+
+    Raises:
+        UsageError: a test is none.
     """
 
     def __init__(
         self, arguments: argparse.Namespace, bench: Bench, references: ReferencesOf,
-        complete: Callable[[Snapshot], None] = lambda _: None,
+        complete: Callable[[Snapshot], str] = lambda _: "",
     ) -> None:  # fmt: skip
         self._arguments = arguments
         self._bench = bench
         self._references = references
         self._complete = complete
+        self._tests = chosen_tests(arguments)
 
     def measure(self, read: Iterable[Outcome]) -> list[Measured]:
         """
@@ -125,26 +152,34 @@ class Measuring:
             read: their answers to the quick or deep tier.
         """
         nodes = [_Node(outcome, self._arguments.idle_ignore) for outcome in read]
-        self._load(nodes, tuple(name for names in self._arguments.tests for name in names.split(",") if name))
+        self._load(nodes, self._tests)
         again: dict[tuple[str, ...], list[_Node]] = {}
         for node in nodes:
-            names = () if node.left_out else sources_to_repeat(self._judge(node, final=False).findings)
+            names = () if node.left_out else self._to_repeat(node)
             if names:
                 again.setdefault(names, []).append(node)
         for names, some in again.items():
             self._load(some, names)
-        return [
-            Measured(node.outcome.name, node.outcome.target, node.outcome, self._judge(node, final=True), node.left_out)
-            for node in nodes
-        ]  # fmt: skip
+        return [self._measured(node) for node in nodes]
 
     def only_judge(self, read: Iterable[Outcome]) -> list[Measured]:
         """Judge nodes that were just read, and put none under load."""
-        nodes = [_Node(outcome, self._arguments.idle_ignore) for outcome in read]
-        return [
-            Measured(node.outcome.name, node.outcome.target, node.outcome, self._judge(node, final=True))
-            for node in nodes
-        ]
+        found = []
+        for outcome in read:
+            verdict, why = self._judge(outcome, final=True)
+            found.append(Measured(outcome.name, outcome.target, outcome, _noted(verdict, why), why))
+        return found
+
+    def _measured(self, node: _Node) -> Measured:
+        """Judge a node for good; that it was not measured is a finding, so that nobody takes it for a healthy one."""
+        verdict, why = self._judge(node.outcome, final=True)
+        why = node.left_out or why or ("" if verdict.measurements else "no test gave a figure")
+        return Measured(node.outcome.name, node.outcome.target, node.outcome, _noted(verdict, why), why)
+
+    def _to_repeat(self, node: _Node) -> tuple[str, ...]:
+        """Name the tests to run once more on a node: of those that were asked for only."""
+        names = sources_to_repeat(self._judge(node.outcome, final=False)[0].findings)
+        return tuple(name for name in names if not self._tests or name in self._tests)
 
     def _load(self, nodes: Iterable[_Node], only: tuple[str, ...]) -> None:
         able = {node.outcome.target.name: node for node in nodes if not node.left_out}
@@ -152,10 +187,19 @@ class Measuring:
             for outcome in read_nodes(self._arguments, LOAD, list(able), only):
                 able[outcome.target.name].add(outcome)
 
-    def _judge(self, node: _Node, *, final: bool) -> NodeVerdict:
-        pipeline, evidence = self._bench.pipeline(node.outcome.target, final=final), evidence_of(node.outcome)
+    def _judge(self, outcome: Outcome, *, final: bool) -> tuple[NodeVerdict, str]:
+        """Judge what a node has answered; and say why its facts could not be completed."""
+        pipeline, evidence = self._bench.pipeline(outcome.target, final=final), evidence_of(outcome)
         if evidence.unreachable:
-            return pipeline.judge(evidence)
+            return pipeline.judge(evidence), ""
         snapshot = take_snapshot(evidence)
-        self._complete(snapshot)
-        return pipeline.judge_snapshot(snapshot, references=self._references(snapshot))
+        why = self._complete(snapshot)
+        return pipeline.judge_snapshot(snapshot, references=self._references(snapshot)), why
+
+
+def _noted(verdict: NodeVerdict, why: str) -> NodeVerdict:
+    """Put why a node was not measured among its findings; of one that was not reached they say it already."""
+    if why and why != UNREACHED:
+        text = f"it was not measured: {why}"
+        verdict.findings.append(Finding(MEASURED, NODE, Status.UNKNOWN, text[:500], Urgency.MAINTENANCE))
+    return verdict
