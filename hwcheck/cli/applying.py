@@ -19,6 +19,7 @@ from hwcheck.apply.run_folder import RunFolder
 from hwcheck.apply.words import plain, printable
 from hwcheck.cli.carrying_out import carry_out, drain_of, for_node, what_is_left, write_down
 from hwcheck.cli.consent import demand_consent
+from hwcheck.cli.differences import folded
 from hwcheck.cli.fleet_reading import FleetReader, Judged
 from hwcheck.cli.rolling import demand_writer, holder, home, kept_options, restored_options, writer_of
 from hwcheck.cli.targets import fold
@@ -151,8 +152,7 @@ def _print_dry(result: NodeResult) -> int:
     for one in result.results:
         told = f"{one['id']} {one['subject']} {one['key']} = {one['value']} {one['why']}"
         print(f"  {one['status']:13} {plain(told)}")
-    for text in result.differences:
-        print(printable(text), end="")
+    print(printable(folded(result.differences)), end="")
     return 0
 
 
