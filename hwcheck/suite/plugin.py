@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from hwcheck.suite.judging import Bench
     from hwcheck.suite.views import BaselineView, FindingView
 
+NODE_PROPERTY = "hwcheck_node"
+"""Property of a test in JUnit: which node it is of. Its name says so too, among the parameters of the test."""
 _BENCH = pytest.StashKey["Bench"]()
 
 
@@ -37,6 +39,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--hwcheck-tier", choices=("quick", "deep"), default="quick", help="how much to read of a node")
     group.addoption("--hwcheck-run", default=None, type=Path, metavar="RUN.json",
                     help="take findings and measured results of this run, and read no node")  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Write down of which node a test is, before anything of it can fail."""
+    host = getattr(getattr(item, "callspec", None), "params", {}).get("_testinfra_host")
+    if host is not None:
+        item.user_properties.append((NODE_PROPERTY, str(getattr(host.backend, "hostname", ""))))
 
 
 def _bench(config: pytest.Config) -> Bench:
