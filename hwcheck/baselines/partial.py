@@ -8,7 +8,7 @@ the part takes part in; every other figure is carried over, as long as no other 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from hwcheck.baselines.own import OWN, split
@@ -96,7 +96,9 @@ def is_touched(part: Part, subject: str, measurement: str) -> bool:
 
 def other_changes(part: Part, subject: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """
-    Name the parts that have changed beside the one that was swapped.
+    Name what has changed beside the part that was swapped: other parts, and the cohort (driver, BIOS, kernel).
+
+    A part of which nobody can tell which one it is counts as changed: no serial is no proof.
 
     Args:
         part: what was swapped.
@@ -109,9 +111,11 @@ def other_changes(part: Part, subject: str, before: Mapping[str, Any], now: Mapp
         old, new = ({one["id"]: one for one in about.get(key, ())} for about in (before, now))
         swapped = {subject} if part.kind == kind else set()
         ids = sorted((old.keys() | new.keys()) - swapped)
-        found += [id for id in ids if _who(kind, old.get(id)) != _who(kind, new.get(id))]
-    return found
+        found += [id for id in ids if not _is_same(kind, old.get(id, {}), new.get(id, {}))]
+    old_cohort, new_cohort = (str(about.get("cohort") or "") for about in (before, now))
+    return found + [f"its cohort ({old_cohort} → {new_cohort})"] * (old_cohort != new_cohort)
 
 
-def _who(kind: str, part: Mapping[str, Any] | None) -> Iterable[Any] | None:
-    return None if part is None else [part.get(name) for name in _WHO[kind]]
+def _is_same(kind: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    told = [(before.get(name), now.get(name)) for name in _WHO[kind]]
+    return all(old == new for old, new in told) and any(old for old, _ in told)

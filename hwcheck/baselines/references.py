@@ -86,7 +86,7 @@ def read_pinned(text: str, where: str) -> dict[str, Any]:
         raise UsageError(f"{where} holds no references of hwcheck ({SCHEMA}); hwcheck baseline record makes them")
     for tests in told["cohorts"].values():
         for test, bound in tests.items() if isinstance(tests, dict) else [("", None)]:
-            if not isinstance(bound, dict) or not all(_is_number(bound.get(name)) for name in ("value", "median")):
+            if not isinstance(bound, dict) or not all(is_number(bound.get(name)) for name in ("value", "median")):
                 raise UsageError(f"{where}: the bound of {test or 'a cohort'} is damaged")
     return told
 
@@ -126,5 +126,6 @@ def _counts(one: Sample) -> bool:
     return math.isfinite(one.value) and not one.conditions.get("error") and not doubts(test, on, dict(one.conditions))
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Tell whether a JSON value is a figure: no truth value, no NaN, nothing infinite."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from hwcheck.baselines.partial import is_touched, other_changes, read_part, sources_for, subject_of
+from hwcheck.baselines.references import is_number
 from hwcheck.describe import describe
-from hwcheck.errors import UsageError
+from hwcheck.errors import HwcheckError, UsageError
 from hwcheck.facts import Fact, Origin, Snapshot, Subject
 from hwcheck.store import Store
 
@@ -22,8 +24,11 @@ class After:
     What an acceptance after a swap leaves out, and takes over.
 
     Args:
-        arguments: of the verb; ``after`` names the part. Its ``tests`` are narrowed to what the part takes part in.
+        arguments: of the verb; ``after`` names the part.
         store: with earlier acceptances.
+
+    Attributes:
+        tests: sources of the load that the part takes part in; () for none.
 
     Raises:
         UsageError: the part is none, or there is no store.
@@ -35,32 +40,48 @@ class After:
             raise UsageError("--after goes on from an earlier acceptance, and there is no store that has one")
         self._store = store
         self._runs: dict[str, dict[str, Any]] = {}
-        if not arguments.tests:
-            arguments.tests = list(sources_for(self._part))
+        self.tests = sources_for(self._part)
 
-    def carry(self, snapshot: Snapshot) -> None:
+    def why_not(self, name: str, now: Mapping[str, Any]) -> str:
         """
-        Add the figures of the node's last acceptance that the part has nothing to do with.
+        Say why the figures of a node's last acceptance do not count any more; "" where they do.
 
-        Raises:
-            UsageError: the node has no such part or no earlier acceptance, or another part has changed as well.
+        Args:
+            name: of the node.
+            now: what it is (:func:`hwcheck.describe.describe`).
         """
-        run = self._last(snapshot.node)
-        node = next(one for one in run["nodes"] if one["name"] == snapshot.node)
-        now = describe(snapshot, node["platform"])
-        subject = subject_of(self._part, now)
-        others = other_changes(self._part, subject, node["about"], now)
+        try:
+            run = self._last(name)
+            before = next(one for one in run["nodes"] if one["name"] == name)["about"]
+            others = other_changes(self._part, subject_of(self._part, now), before, now)
+        except HwcheckError as error:
+            return str(error)
         if others:
-            raise UsageError(
-                f"{snapshot.node}: {', '.join(others[:4])} changed since run {run['run']} as well: accept it whole"
-            )
+            return f"{', '.join(others[:4])} changed since run {run['run']} as well: accept it whole"
+        return ""
+
+    def carry(self, snapshot: Snapshot) -> str:
+        """Add the figures of the node's last acceptance that the part has nothing to do with, or say why not."""
+        try:
+            run = self._last(snapshot.node)
+            platform = next(one for one in run["nodes"] if one["name"] == snapshot.node)["platform"]
+            now = describe(snapshot, platform)
+            why = self.why_not(snapshot.node, now)
+            subject = subject_of(self._part, now) if not why else ""
+        except HwcheckError as error:
+            return str(error)
+        if not why:
+            self._add(run, snapshot, subject)
+        return why
+
+    def _add(self, run: dict[str, Any], snapshot: Snapshot, subject: str) -> None:
         for one in run["measurements"]:
             if one["node"] != snapshot.node or is_touched(self._part, subject, one["subject"]):
                 continue
-            measured = Subject("measurement", one["subject"])
-            origin = Origin("run", file=str(one["conditions"].get(CARRIED) or run["run"]))
-            conditions = {CARRIED: run["run"], **one["conditions"]}
-            if one["unit"] in _FACTS:
+            if one["unit"] in _FACTS and is_number(one["value"]):
+                measured = Subject("measurement", one["subject"])
+                origin = Origin("run", file=str(one["conditions"].get(CARRIED) or run["run"]))
+                conditions = {CARRIED: run["run"], **one["conditions"]}
                 snapshot.put(measured, _FACTS[one["unit"]], Fact(float(one["value"]), origin))
                 snapshot.put(measured, "result.conditions", Fact(conditions, origin))
 
@@ -73,5 +94,5 @@ class After:
                     self._runs[node] = {"run": kept.name, **run}
                     break
             else:
-                raise UsageError(f"{node} has no earlier acceptance in the store: accept it whole")
+                raise UsageError("it has no earlier acceptance in the store: accept it whole")
         return self._runs[node]

@@ -3,11 +3,14 @@ The folder of an acceptance: ``$XDG_STATE_HOME/hwcheck/accept/RUN``.
 
 =================  ==================================================================================================
 accept.json        who, when, with which options, how far it has come; replaced whole after every step
-evidence/before    what the nodes said before anything was changed; evidence/after: what the certificates rest on
+evidence/before-N  what the nodes said before anything was changed, at the Nth attempt
+evidence/after-N   what the certificates rest on
+result             certificates, report and run, unless another folder was named
 =================  ==================================================================================================
 
 An acceptance that was killed goes on from its last step. Up to the first change it begins anew, since what was read is
 stale by then; a change is finished by the run of ``hwcheck apply`` that it is; what follows is read and measured anew.
+One that has ended is told again.
 """
 
 from __future__ import annotations
@@ -16,10 +19,12 @@ import argparse
 import contextlib
 import datetime as dt
 import fcntl
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from hwcheck.apply.run_folder import RunFolder
 from hwcheck.cli.recording import new_name
@@ -31,10 +36,12 @@ FORMAT = "hwcheck.accept_run/1"
 FIX, MEASURE, DONE = "fix", "measure", "done"
 """How far it has come: nothing or some is changed; all is changed; all is said."""
 _OWN_OPTIONS = (
-    "output", "no_fix", "no_baseline", "suite", "after", "key", "valid", "store", "tests", "load_timeout", "references",
-    "strict", "format",
+    "output", "no_fix", "no_baseline", "suite", "after", "key", "valid",
+    "store", "tests", "load_timeout", "references", "strict", "format",
 )  # fmt: skip
 _PATHS = ("output", "key", "references")
+_SPELT = {"tests": "test"}
+_KINDS = {"options": dict, "stages": list, "apply": str, "phase": str, "begun": str}
 
 
 class AcceptFolder:
@@ -50,6 +57,8 @@ class AcceptFolder:
         self.path = path
         self.record = record
         self._files = RunFolder(path, record)
+        self._held = contextlib.ExitStack()
+        self._claimed: set[str] = set()
 
     @classmethod
     def new(cls, arguments: argparse.Namespace, started: dt.datetime) -> AcceptFolder:
@@ -60,13 +69,9 @@ class AcceptFolder:
             MachineError: the folder cannot be written.
         """
         path = _home() / new_name(started)
-        own = {name: getattr(arguments, name) for name in _OWN_OPTIONS}
-        for name in _PATHS:
-            own[name] = str(own[name].resolve()) if own[name] is not None else None
-        own["suite"] = [str(Path(one).resolve()) for one in own["suite"]]
         record = {
             "format": FORMAT, "run": path.name, "holder": holder(), "begun": started.isoformat(timespec="seconds"),
-            "phase": FIX, "apply": "", "stages": [], "options": {**kept_options(arguments), **own},
+            "phase": FIX, "apply": "", "stages": [], "options": _told(arguments),
         }  # fmt: skip
         try:
             (path / "evidence").mkdir(mode=0o700, parents=True)
@@ -98,7 +103,8 @@ class AcceptFolder:
         if (
             not isinstance(record, dict)
             or record.get("format") != FORMAT
-            or not isinstance(record.get("options"), dict)
+            or any(not isinstance(record.get(key), kind) for key, kind in _KINDS.items())
+            or record["phase"] not in (FIX, MEASURE, DONE)
         ):
             raise UsageError(f"{file} is damaged, or of another version of hwcheck")
         return cls(home / name, record)
@@ -108,30 +114,52 @@ class AcceptFolder:
         """Name of the run."""
         return self.path.name
 
-    def locked(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
         """
-        Keep other controllers away from it.
+        Keep other controllers away from it, and from the nodes that it claims meanwhile.
 
         Raises:
             UsageError: another one is at work on it.
         """
-        return self._files.locked()
+        with self._files.locked(), self._held:
+            yield
 
     def save(self) -> None:
         """Write the record."""
         self._files.write("accept.json", self.record)
 
-    def options(self, arguments: argparse.Namespace) -> argparse.Namespace:
-        """Return the arguments it was begun with; consent, ``--yes`` and ``-q`` are of the present call."""
-        kept = dict(self.record["options"])
-        own = {name: kept.pop(name) for name in _OWN_OPTIONS if name in kept}
+    def options(self, arguments: argparse.Namespace, defaults: argparse.Namespace) -> argparse.Namespace:
+        """
+        Return the arguments it was begun with; consent, ``--yes`` and ``-q`` are of the present call.
+
+        Args:
+            arguments: of the present call.
+            defaults: of a call without any option.
+
+        Raises:
+            UsageError: the present call has other options, which would not count; or the record lacks some.
+        """
+        kept, given, plain = dict(self.record["options"]), _told(arguments), _told(defaults)
+        if lacks := sorted(given.keys() - kept.keys()):
+            raise UsageError(f"run {self.name} was begun by another version of hwcheck: it has no {', '.join(lacks)}")
+        other = [name for name, value in given.items() if value not in (plain[name], kept[name])]
+        if other:
+            words = ", ".join(f"--{_SPELT.get(name, name.replace('_', '-'))}" for name in other)
+            raise UsageError(f"--resume goes on with the options of run {self.name}: leave out {words}")
+        own = {name: kept.pop(name) for name in _OWN_OPTIONS}
         for name in _PATHS:
-            own[name] = Path(own[name]) if own.get(name) else None
+            own[name] = Path(own[name]) if own[name] else None
         return argparse.Namespace(**{**vars(arguments), **restored_options(kept), **own})
 
-    def go_to(self, phase: str) -> None:
-        """Record that it has come so far."""
-        self.record["phase"] = phase
+    def evidence(self, when: str) -> Path:
+        """Return a folder for evidence that is not there yet: the clock may have jumped, the run been killed."""
+        taken = {one.name for one in (self.path / "evidence").glob(f"{when}-*")}
+        return self.path / "evidence" / next(f"{when}-{n}" for n in itertools.count(1) if f"{when}-{n}" not in taken)
+
+    def go_to(self, phase: str, **more: Any) -> None:
+        """Record that it has come so far, and how it ended where it has."""
+        self.record.update(phase=phase, **more)
         self.save()
 
     def note(self, stage: str, nodes: Iterable[tuple[str, str]], began: dt.datetime) -> None:
@@ -153,29 +181,37 @@ class AcceptFolder:
         ]  # fmt: skip
         self.save()
 
-    @contextlib.contextmanager
-    def alone_on(self, nodes: Iterable[str]) -> Iterator[None]:
+    def claim(self, nodes: Iterable[str]) -> None:
         """
-        Keep other acceptances of this machine away from nodes; those of others are kept away by the node's lease.
+        Keep other acceptances of this machine away from nodes until the end; others are kept away by the node's lease.
 
         Raises:
             UsageError: one of them is being accepted.
         """
         folder = _home() / ".nodes"
         folder.mkdir(mode=0o700, exist_ok=True)
-        with contextlib.ExitStack() as held:
-            for node in sorted(nodes):
-                file = held.enter_context((folder / (node.replace("/", "_") or "this machine")).open("a+b"))
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    file.seek(0)
-                    who = file.read(100).decode("utf-8", "replace")
-                    raise UsageError(f"{node or 'this machine'} is being accepted by run {who}") from None
-                file.truncate(0)
-                file.write(self.name.encode())
-                file.flush()
-            yield
+        for node in sorted(set(nodes) - self._claimed):
+            file = self._held.enter_context((folder / quote(f"node {node}", safe="")[:200]).open("a+b"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                who = file.read(100).decode("utf-8", "replace")
+                raise UsageError(f"{node or 'this machine'} is being accepted by run {who}") from None
+            file.truncate(0)
+            file.write(self.name.encode())
+            file.flush()
+            self._claimed.add(node)
+
+
+def _told(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that a resumed acceptance needs, as JSON has them."""
+    own = {name: getattr(arguments, name) for name in _OWN_OPTIONS}
+    for name in _PATHS:
+        own[name] = str(own[name].resolve()) if own[name] is not None else None
+    own["suite"] = [str(Path(one).resolve()) for one in own["suite"]]
+    told: dict[str, Any] = json.loads(json.dumps({**kept_options(arguments), **own}))
+    return told
 
 
 def _home() -> Path:

@@ -23,12 +23,13 @@ from hwcheck.errors import UsageError
 from hwcheck.facts import NODE
 from hwcheck.findings import Finding, NodeVerdict, Status, Urgency
 from hwcheck.report.json_run import run_object
-from hwcheck.suite.plugin import NODE_PROPERTY
 
 _NEEDED = ("pytest", "testinfra")
 _SECONDS = 3600.0
 _BY_TESTS = ("pytest ended with 1:", "pytest ended with 2:")
 """Tests failed, or files of tests could not be imported."""
+_NODE_PROPERTY = "hwcheck_node"
+"""Property by which our plugin of pytest says of which node a test is; importing the plugin would need pytest."""
 _LOCAL = "local"
 """What testinfra calls this machine."""
 
@@ -149,7 +150,7 @@ def _read(result: Path, wrong: str, nodes: Sequence[str], *, is_local: bool) -> 
     except (OSError, ET.ParseError) as error:
         return seen, wrong or f"pytest has left no result: {error}"
     for case in cases:
-        node = next((one.get("value") for one in case.iter("property") if one.get("name") == NODE_PROPERTY), None)
+        node = next((one.get("value") for one in case.iter("property") if one.get("name") == _NODE_PROPERTY), None)
         own = list(seen.values()) if node not in seen or (is_local and node == _LOCAL) else [seen[node]]
         kinds = {child.tag for child in case}
         for one in own:

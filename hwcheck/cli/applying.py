@@ -17,7 +17,7 @@ from hwcheck.apply import run_folder as states
 from hwcheck.apply.ansible import NodeResult
 from hwcheck.apply.run_folder import RunFolder
 from hwcheck.apply.words import plain, printable
-from hwcheck.cli.carrying_out import carry_out, drain_of, for_node, what_is_left, write_down
+from hwcheck.cli.carrying_out import carry_out, demand_roll_options, for_node, what_is_left, write_down
 from hwcheck.cli.consent import demand_consent
 from hwcheck.cli.differences import folded
 from hwcheck.cli.fleet_reading import FleetReader, Judged
@@ -27,7 +27,6 @@ from hwcheck.errors import UsageError
 from hwcheck.plan import NodePlan, Plan
 from hwcheck.plan.file import plan_object, read_plan
 from hwcheck.report.plan_text import print_plan
-from hwcheck.rollout import plan_waves
 from hwcheck.transports.target import Target
 
 
@@ -35,7 +34,7 @@ def apply(arguments: argparse.Namespace) -> int:
     """Carry out the verb."""
     if arguments.evidence:
         raise UsageError("nothing can be changed on evidence; name nodes (-i, -w), an image (--root), or none")
-    _check_roll_options(arguments)
+    demand_roll_options(arguments)
     if arguments.resume:
         return _resume(arguments)
     reader = FleetReader(arguments)
@@ -59,12 +58,6 @@ def apply(arguments: argparse.Namespace) -> int:
     with run.locked():
         write_down(run, todo, {one.name: judged[one.name].planned.verdict.findings for one in todo}, arguments)
         return _roll(arguments, run, reader, {one.name: one for one in todo}, targets, short=short)
-
-
-def _check_roll_options(arguments: argparse.Namespace) -> None:
-    """Refuse what cannot be understood before a node is asked or a run begins."""
-    plan_waves([], arguments.wave.split(","))
-    drain_of(arguments)
 
 
 def _plan(arguments: argparse.Namespace, reader: FleetReader, judged: Mapping[str, Judged]) -> Plan:

@@ -24,6 +24,12 @@ from hwcheck.rollout import plan_waves
 from hwcheck.transports.target import Target
 
 
+def demand_roll_options(arguments: argparse.Namespace) -> None:
+    """Refuse what cannot be understood before a node is asked or a run begins; raises UsageError."""
+    plan_waves([], arguments.wave.split(","))
+    drain_of(arguments)
+
+
 def write_down(
     run: RunFolder, todo: Sequence[NodePlan], findings: Mapping[str, Sequence[Finding]], arguments: argparse.Namespace
 ) -> None:

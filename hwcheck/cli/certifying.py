@@ -12,7 +12,7 @@ import getpass
 import os
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,7 @@ def certify(
     folder.mkdir(parents=True, exist_ok=True)
     platforms = {node["name"]: node["platform"] for node in run["nodes"] if node["platform"] != FLEET}
     for name in nodes or platforms:
+        stem = folder_name(name, taken)
         try:
             certificate = make(
                 run, name, settings=policy_of(profiles, platforms.get(name, "")), who=signer.who, issued=now,
@@ -109,11 +110,30 @@ def certify(
             done.refused.append(error)
             continue
         data = sign(certificate, signer.key)
-        stem = folder_name(name, taken)
         write_whole(folder / f"{stem}.cert.json", data)
         write_whole(folder / f"{stem}.cert.html", certificate_html(certificate, signer.fingerprint).encode())
         done.files[name] = folder / f"{stem}.cert.json"
     return done
+
+
+def withdraw(folder: Path, nodes: Iterable[str]) -> list[str]:
+    """
+    Remove certificates of earlier runs of nodes that are about to be certified anew, or refused.
+
+    Returns:
+        Nodes that had one.
+
+    Raises:
+        OSError: one cannot be removed.
+    """
+    taken, found = set[str](), []
+    for name in nodes:
+        stem = folder_name(name, taken)
+        there = [path for path in (folder / f"{stem}.cert.json", folder / f"{stem}.cert.html") if path.exists()]
+        for path in there:
+            path.unlink()
+        found += [name] if there else []
+    return found
 
 
 def policy_of(profiles: ProfileSet, platform: str) -> Policy:

@@ -54,3 +54,19 @@ def test_a_cable_needs_no_load_on_the_gpus() -> None:
     """A GPU is measured by all sources that use it."""
     assert sources_for(read_part("cable mlx5_1")) == ()
     assert "load-hbm" in sources_for(read_part("gpu1"))
+
+
+def test_a_part_that_nobody_can_tell_apart_counts_as_changed() -> None:
+    """Two GPUs without a serial are no proof of one and the same."""
+    nameless = {"gpus": [{"id": "0000:18:00.0", "index": 0}, GPUS[1]], "nics": []}
+    swapped = read_part("gpu1")
+    assert other_changes(swapped, "0000:2a:00.0", nameless, nameless) == ["0000:18:00.0"]
+
+
+@pytest.mark.parametrize("part", ["gpu1", "cable mlx5_1"])
+def test_figures_had_with_another_driver_or_kernel_are_not_carried_over(part: str) -> None:
+    """They would be held against nodes of another cohort."""
+    swapped = read_part(part)
+    before, now = {**ABOUT, "cohort": "hgx-h200, driver 570"}, {**ABOUT, "cohort": "hgx-h200, driver 580"}
+    changes = other_changes(swapped, subject_of(swapped, now), before, now)
+    assert changes == ["its cohort (hgx-h200, driver 570 → hgx-h200, driver 580)"]
