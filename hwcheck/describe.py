@@ -34,9 +34,9 @@ def describe(snapshot: Snapshot, platform: str) -> dict[str, Any]:
         platform: name of the profile that judged it.
 
     Returns:
-        JSON: ``boot_id``, ``taken`` (seconds since 1970), ``cohort``, ``product``, ``serial`` and ``board_serial`` where
-        they are told, ``gpus`` and ``nics`` (records with ``id``), ``versions`` (name → text), ``sources`` (kind of
-        output → ``read``, or why it was not told), ``topology`` (:func:`hwcheck.topology.topology`).
+        JSON: ``boot_id``, ``taken`` (seconds since 1970), ``cohort``, ``product``, ``serial`` and ``board_serial``
+        where they are told, ``gpus`` and ``nics`` (records with ``id``), ``versions`` (name → text), ``sources`` (kind
+        of output → ``read``, or why it was not told), ``topology`` (:func:`hwcheck.topology.topology`).
     """
     return {
         "boot_id": str(snapshot.value("evidence.boot_id") or ""),

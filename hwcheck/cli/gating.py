@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import datetime as dt
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,17 @@ from hwcheck.cli.targets import Collection
 from hwcheck.cli.trouble import printing
 from hwcheck.errors import MachineError
 from hwcheck.findings import NodeVerdict
-from hwcheck.gate.decision import NOT_READY, READY, UNTOLD, Answer, certified, hardware_errors, lost_errors, of_node
+from hwcheck.gate.decision import (
+    NOT_READY,
+    READY,
+    UNTOLD,
+    Answer,
+    certified,
+    hardware_errors,
+    lost_errors,
+    of_node,
+    settings_not_told,
+)
 from hwcheck.gate.fast import JUMP, digest_of, stamp
 from hwcheck.gate.memory import Memory, boot_id_of, clock, folder_of, key_of, number, since_boot
 from hwcheck.gate.watch import is_whole, look
@@ -25,6 +36,8 @@ from hwcheck.history import State
 from hwcheck.parse import take_snapshot
 from hwcheck.transports.gathered import evidence_of
 from hwcheck.transports.outcome import Outcome
+
+DEEP, DEEP_SECONDS, FIRST_KERNEL = "deep", 120.0, "cuda-sanity"
 
 
 @dataclass(slots=True)
@@ -83,7 +96,7 @@ class Gate:
             found.before = look(self._root)
             found.changed = _changed(memory, found)
             for outcome in self._collection:
-                found.verdict = self._judge(outcome)
+                found.verdict = self._judge_all(outcome, paper)
         return self._settle(found), found
 
     def others(self) -> Iterator[tuple[str, Answer, Look]]:
@@ -92,8 +105,25 @@ class Gate:
             memory = Memory(folder_of(self._words), key_of(self._words, outcome.name), outcome.hello.get("boot_id", ""))
             found = Look(Paper.of_other(self._arguments, outcome.name), memory)
             if found.paper.answer is None:
-                found.verdict = self._judge(outcome)
+                found.verdict = self._judge_all(outcome, found.paper)
             yield outcome.name, self._settle(found), found
+
+    def _judge_all(self, outcome: Outcome, paper: Paper) -> NodeVerdict:
+        """Judge a node; what was certified of it and only the deep tier tells is asked for as well."""
+        verdict = self._judge(outcome)
+        if self._arguments.tier != DEEP and settings_not_told(verdict.findings, paper.certificate):
+            for deeper in self._read_deeper(outcome):
+                if deeper.error is None:
+                    return self._judge(deeper)
+        return verdict
+
+    def _read_deeper(self, outcome: Outcome) -> list[Outcome]:
+        from hwcheck.cli.measuring import read_nodes  # noqa: PLC0415 - only few nodes have such settings
+
+        wanted = copy.copy(self._arguments)
+        wanted.off = [*self._arguments.off, *([] if self._arguments.cuda else [FIRST_KERNEL])]
+        wanted.timeout = max(self._arguments.timeout, DEEP_SECONDS)
+        return read_nodes(wanted, DEEP, [outcome.name])
 
     def _judge(self, outcome: Outcome) -> NodeVerdict:
         pipeline = self._bench.pipeline(outcome.target)

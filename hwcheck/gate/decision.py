@@ -98,7 +98,7 @@ def of_node(verdict: NodeVerdict, certificate: dict[str, Any], also: Iterable[st
         return Answer(NOT_READY, wrong[0] + more)
     if untold:
         return Answer(UNTOLD, _said(untold))
-    if settings := _settings_not_told(verdict.findings, certificate):
+    if settings := settings_not_told(verdict.findings, certificate):
         return Answer(UNTOLD, "not told: " + ", ".join(settings))
     passed, warned = verdict.coverage["pass"], verdict.coverage["warn"]
     return Answer(READY, f"{certified(certificate)}; {passed} checks passed, {warned} warned")
@@ -161,7 +161,7 @@ def _not_told(verdict: NodeVerdict, also: Iterable[str]) -> Iterator[str]:
             yield words + next((f" ({sources[kind]})" for kind in kinds if kind in sources), " (not asked)")
 
 
-def _settings_not_told(findings: list[Finding], certificate: dict[str, Any]) -> list[str]:
+def settings_not_told(findings: list[Finding], certificate: dict[str, Any]) -> list[str]:
     """List certified settings that nothing was said about: their subject is gone, or the check was skipped."""
     told = {(finding.check, finding.subject.id) for finding in findings if finding.status is not Status.SKIP}
     gone = [one for one in certificate["settings"] if (one["check"], one["subject"]) not in told]

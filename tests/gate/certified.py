@@ -64,17 +64,17 @@ class Certified:
         """Ask the gate in a process of its own."""
         return ask(self.words(*more), self.environment())
 
-    def sign(self, issued: dt.datetime | None = None) -> None:
-        """Certify the node as it is now, or as if that had been at another time."""
-        now = issued or dt.datetime.now(UTC)
-        verdict = Pipeline(ProfileSet([])).judge(evidence_from(self.node))
+    def sign(self, issued: dt.datetime | None = None, tier: str = "quick", site: tuple[Path, ...] = ()) -> None:
+        """Certify the node as it is now, or as if that had been at another time, by what a tier tells."""
+        now, profiles = issued or dt.datetime.now(UTC), ProfileSet(site)
+        verdict = Pipeline(profiles).judge(evidence_from(self.node, tier))
         record = run_object(
             [verdict], f"hwcheck {__version__}", {"name": "auto", "hash": "0" * 16}, now.isoformat(timespec="seconds")
         )
         key = Ed25519PrivateKey.generate()
         folder = self.certificate.parent
         done = certify(
-            json.loads(json.dumps(record, default=str)), [], folder, Signer(key, "tester@lab", 90), ProfileSet([]),
+            json.loads(json.dumps(record, default=str)), [], folder, Signer(key, "tester@lab", 90), profiles,
             issued=now,
         )  # fmt: skip
         assert done.refused == []

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hwcheck.lab import nodes
+from tests.apply.fixing import SITE
 from tests.gate.certified import UTC, Certified, Said, ask, certified
 
 pytestmark = pytest.mark.lab
@@ -301,3 +302,17 @@ def test_image_is_refused(one: Certified) -> None:
     """What does not run cannot be ready."""
     said = ask(["-m", "hwcheck", "gate", "--root", str(one.node.root)], one.environment())
     assert (said.code, said.text) == (2, "")
+
+
+def test_settings_that_only_the_deep_tier_tells_are_asked_for(tmp_path: Path) -> None:
+    """Priority flow control is: certified, it is looked at again, and its loss is a no."""
+    node, _ = nodes.up(tmp_path / "lab", "roce-1", "hgx-h100", [])
+    one = certified(node, tmp_path / "papers")
+    one.sign(tier="deep", site=(SITE,))
+    settings = json.loads(one.certificate.read_text(encoding="utf-8"))["certificate"]["settings"]
+    assert "roce.pfc" in {setting["check"] for setting in settings}
+    assert is_said(one.gate("--site", str(SITE)), 0, FULL)
+    nodes.break_node(node, "no-pfc")
+    said = one.gate("--site", str(SITE), "--full")
+    nodes.down(tmp_path / "lab", node)
+    assert is_said(said, 1, r"not ready: roce\.pfc of .*")
