@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from hwcheck.baselines.ports import HOST, Ends, Port
 
 RDMA_TESTS = ("rdma.write", "rdma.latency")
+TESTS = (*RDMA_TESTS, "ucx", "ucx.latency", "tcp")
+"""All tests between two nodes."""
 TCP_TESTS = ("tcp",)
 PARTNERS = 2
 

@@ -36,7 +36,7 @@ FORMAT = "hwcheck.accept_run/1"
 FIX, MEASURE, DONE = "fix", "measure", "done"
 """How far it has come: nothing or some is changed; all is changed; all is said."""
 _OWN_OPTIONS = (
-    "output", "no_fix", "no_baseline", "suite", "after", "key", "valid",
+    "output", "no_fix", "no_baseline", "no_pairs", "pair_seconds", "gpu_memory", "suite", "after", "key", "valid",
     "store", "tests", "load_timeout", "references", "strict", "format",
 )  # fmt: skip
 _PATHS = ("output", "key", "references")

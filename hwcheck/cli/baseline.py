@@ -30,8 +30,14 @@ def add_measuring_options(group: Any) -> None:
     """Declare how nodes are measured; ``hwcheck accept`` has these too."""
     group.add_argument(
         "--test", dest="tests", metavar="SOURCE", action="append", default=[],
-        help="measure this only (may be repeated); hwcheck baseline list names them",
+        help="measure this only (may be repeated): a source of hwcheck baseline list, or between nodes rdma.write, "
+        "rdma.latency, ucx, ucx.latency, tcp",
     )  # fmt: skip
+    group.add_argument("--no-pairs", action="store_true", help="measure nothing between nodes")
+    group.add_argument("--pair-seconds", metavar="S", type=seconds, default=5.0,
+                       help="seconds for one bandwidth between two nodes (default: 5)")  # fmt: skip
+    group.add_argument("--gpu-memory", action="store_true",
+                       help="between nodes, take buffers in GPU memory: only GPUDirect counts then")  # fmt: skip
     group.add_argument("--load-timeout", metavar="S", type=seconds, default=1800.0,
                        help="seconds for the measurements of one node (default: 1800)")  # fmt: skip
     group.add_argument("--references", metavar="FILE", type=Path,

@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 
 from hwcheck.baselines.idle import why_not_idle
 from hwcheck.baselines.own import sources_to_repeat
+from hwcheck.baselines.pairs import TESTS as BETWEEN
 from hwcheck.checks.coverage import MEASURED
 from hwcheck.cli import targets
 from hwcheck.cli.judging import Bench
+from hwcheck.cli.measuring_pairs import measure_between
 from hwcheck.engine import References
 from hwcheck.errors import UsageError
 from hwcheck.facts import NODE, Snapshot
@@ -56,12 +58,12 @@ class Measured:
 
 def chosen_tests(arguments: argparse.Namespace) -> tuple[str, ...]:
     """
-    Return the sources of the load that ``--test`` names; () for all.
+    Return what ``--test`` names: sources of the load of one node, and tests between two; () for all.
 
     Raises:
         UsageError: one is none; a slip of the pen would measure nothing.
     """
-    known = [source.id for source in load_catalogue.SOURCES]
+    known = [*(source.id for source in load_catalogue.SOURCES), *BETWEEN]
     chosen = tuple(name for names in arguments.tests for name in names.split(",") if name)
     for name in chosen:
         if name not in known:
@@ -152,7 +154,16 @@ class Measuring:
             read: their answers to the quick or deep tier.
         """
         nodes = [_Node(outcome, self._arguments.idle_ignore) for outcome in read]
-        self._load(nodes, self._tests)
+        single = tuple(name for name in self._tests if name not in BETWEEN)
+        between = tuple(name for name in self._tests if name in BETWEEN)
+        if single or not between:
+            self._measure_each(nodes, single)
+        if (between or not single) and not self._arguments.no_pairs:
+            self._measure_between(nodes, between)
+        return [self._measured(node) for node in nodes]
+
+    def _measure_each(self, nodes: list[_Node], only: tuple[str, ...]) -> None:
+        self._load(nodes, only)
         again: dict[tuple[str, ...], list[_Node]] = {}
         for node in nodes:
             names = () if node.left_out else self._to_repeat(node)
@@ -160,7 +171,13 @@ class Measuring:
                 again.setdefault(names, []).append(node)
         for names, some in again.items():
             self._load(some, names)
-        return [self._measured(node) for node in nodes]
+
+    def _measure_between(self, nodes: list[_Node], tests: tuple[str, ...]) -> None:
+        able = {node.outcome.target.name: node for node in nodes if not node.left_out}
+        if len(able) > 1:
+            known = {name: (one.outcome.target, take_snapshot(evidence_of(one.outcome))) for name, one in able.items()}
+            for name, outcome in measure_between(self._arguments, known, tests).items():
+                able[name].add(outcome)
 
     def only_judge(self, read: Iterable[Outcome]) -> list[Measured]:
         """Judge nodes that were just read, and put none under load."""

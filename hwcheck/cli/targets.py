@@ -116,10 +116,11 @@ class Collection:
         self.is_local = all(target.connection == LOCAL for target in self.targets)
         self._transport = None if self.is_local else _ssh(arguments)
         limits = Limits(arguments.fanout, _host_limit(arguments), arguments.total_timeout)
-        self._fan = FanOut(self.targets, self._collect, self.request, limits)
+        self._fan = FanOut(self.targets, self.collect, self.request, limits)
         self._handlers: dict[int, Any] = {}
 
-    def _collect(self, target: Target, request: Request, last: float, cancel: Cancel) -> Conversation:
+    def collect(self, target: Target, request: Request, last: float, cancel: Cancel) -> Conversation:
+        """Ask one node, by the transport of the command line."""
         if target.connection == LOCAL:
             from hwcheck.transports import local  # noqa: PLC0415 - loaded only where it is used
 
