@@ -417,3 +417,11 @@ def test_check_ids_occur_once() -> None:
             if entry and "fact" in entry:
                 places.setdefault(id, []).append(f"layer {layer.name}")
     assert {id: where for id, where in places.items() if len(where) > 1} == {}
+
+
+def test_every_bound_that_a_check_reads_is_declared() -> None:
+    """A site layer may only set what a shipped layer has, be it ``unset``."""
+    declared = {id for layer in SHIPPED.layers.values() for id in layer.data.get("bounds") or {}}
+    calls = re.compile(r"\.bound\(\s*\"([a-z0-9_]+\.[a-z0-9_.]+)\"")
+    read = {name for path in (PACKAGE / "checks").glob("*.py") for name in calls.findall(path.read_text("utf-8"))}
+    assert read - declared == set()

@@ -158,8 +158,9 @@ class Given:
         return self._maybe(name, facet)
 
     def bound(self, name: str) -> Any:
-        """Return a profile bound, or None."""
-        return self._bounds.get(name)
+        """Return a profile bound; None where there is none, or where the shipped ``unset`` leaves it to the site."""
+        value = self._bounds.get(name)
+        return None if value == UNSET else value
 
     def origin(self, name: str) -> Origin | None:
         """Return where a needed fact of this subject was read."""
@@ -167,6 +168,8 @@ class Given:
         return fact.origin if fact else None
 
 
+UNSET = "unset"
+"""Value of a bound that only a site can know."""
 Body = Callable[[Given], "Answer | Iterable[Answer] | None"]
 
 

@@ -54,12 +54,6 @@ def _infiniband(netdev: Subject) -> bool:
     return netdev.id.startswith("ib")
 
 
-def _wish(given: Given, bound: str) -> Any:
-    """Return what a site layer wants; None where none says."""
-    value = given.bound(bound)
-    return None if value == "unset" else value
-
-
 def _set(remedy: Remedy, wish: dict[str, Any]) -> Remedy:
     """Return the remedy that writes what the site wants: key of the mechanism to value."""
     return replace(
@@ -89,7 +83,7 @@ def pfc_is_on(given: Given) -> Answer:
     if _infiniband(given.subject):
         return skip("InfiniBand is lossless by credits and has no PFC")
     found = [priority for priority, flag in enumerate(given["roce.pfc"]) if flag]
-    wanted = _wish(given, "roce.lossless_priorities")
+    wanted = given.bound("roce.lossless_priorities")
     text = f"PFC is on for priority {', '.join(map(str, found))}" if found else "PFC is off for all priorities"
     name = f"{given.subject.id}: {text}"
     if wanted is not None:
@@ -118,7 +112,7 @@ def trust_is_dscp(given: Given) -> Answer:
     """
     if _infiniband(given.subject):
         return skip("InfiniBand steers by service level, not by DSCP")
-    trust, wanted = given["roce.trust"], _wish(given, "roce.trust")
+    trust, wanted = given["roce.trust"], given.bound("roce.trust")
     name = f"{given.subject.id}: trust state is {trust}"
     if wanted is not None:
         remedy = _set(_QOS, {"trust": wanted})
@@ -169,7 +163,7 @@ def traffic_class_is_a_byte(given: Given) -> Answer:
     Applies to: RoCE ports with a traffic class set (OFED).
     Source: RFC 2474 (DSCP is the upper six bits of the byte); a public tutorial has the error.
     """
-    value, wanted = given["rdma.port.traffic_class"], _wish(given, "roce.traffic_class")
+    value, wanted = given["rdma.port.traffic_class"], given.bound("roce.traffic_class")
     if wanted is not None:
         text = f"traffic class is {value} (DSCP {value >> 2})"
         remedy = _set(_CLASS, {"traffic_class": wanted})
@@ -195,7 +189,7 @@ def ecn_is_on_at_both_ends(given: Given) -> Answer:
     ends = {"np": given["roce.ecn.np"], "rp": given["roce.ecn.rp"]}
     on = {end: [number for number, flag in enumerate(flags) if flag] for end, flags in ends.items()}
     text = f"{given.subject.id}: ECN is on for priorities {on['np']} (receiver), {on['rp']} (sender)"
-    wanted = _wish(given, "roce.ecn_priorities")
+    wanted = given.bound("roce.ecn_priorities")
     if wanted is None:
         return skip(f"{text}; {_INTENT}", observed=on)
     good = all(set(wanted) <= set(numbers) for numbers in on.values())

@@ -20,6 +20,7 @@ from hwcheck.fleet import FLEET
 from hwcheck.report.entries import STYLES, headline, write_entries, write_gap, write_row
 from hwcheck.report.fold import fold, fold_gaps, why_skipped
 from hwcheck.report.sheet import Sheet, terminal, visible
+from hwcheck.report.text_measured import write_measured
 
 _CONFIDENCE = {
     "pci-id": "recognised by PCI ids",
@@ -73,11 +74,12 @@ def render_node(verdict: NodeVerdict, console: Console, *, strict: bool = False,
         verdict: the node.
         console: where to.
         strict: warnings count as fails.
-        brief: the verdict only.
+        brief: the verdict, and what was measured.
     """
     sheet = Sheet(console)
     _verdict(sheet, verdict, strict=strict)
     if brief:
+        write_measured(sheet, verdict.measurements)
         return
     counted = [finding for finding in verdict.findings if finding.counts]
     _incidents(sheet, verdict)
@@ -85,7 +87,7 @@ def render_node(verdict: NodeVerdict, console: Console, *, strict: bool = False,
     _bad(sheet, "Warnings", _of(counted, Status.WARN), verdict)
     _untold(sheet, _of(counted, Status.UNKNOWN))
     _waived(sheet, [finding for finding in verdict.findings if not finding.counts])
-    _measured(sheet, verdict)
+    write_measured(sheet, verdict.measurements)
     _passed(sheet, _of(counted, Status.PASS))
     _skipped(sheet, _of(counted, Status.SKIP))
     _next(sheet, verdict)
@@ -196,16 +198,6 @@ def _waived(sheet: Sheet, findings: list[Finding]) -> None:
         for entry in fold(accepted):
             sheet.text(headline(entry), indent=2, hang=2)
             write_row(sheet, "accepted", visible(f"until {expires} by {owner}: {reason}"))
-
-
-def _measured(sheet: Sheet, verdict: NodeVerdict) -> None:
-    if not verdict.measurements:
-        return
-    sheet.heading("Measured")
-    rows = [(visible(item.subject), f"{item.value:.6g} {visible(item.unit)}") for item in verdict.measurements[:_FEW]]
-    sheet.columns(("", ""), rows, 2)
-    if len(verdict.measurements) > _FEW:
-        sheet.text(f"and {len(verdict.measurements) - _FEW} more", indent=2)
 
 
 def _passed(sheet: Sheet, findings: list[Finding]) -> None:
