@@ -61,7 +61,7 @@ def add_parser(verbs: Any) -> None:
     )  # fmt: skip
     demo.add_argument("--form", choices=_FORMS, default="auto", help="of the nodes: auto takes the best there is")
     demo.add_argument("-o", "--output", metavar="FOLDER", type=Path,
-                      help="for certificates and report (default: hwcheck-demo in the temporary folder)")  # fmt: skip
+                      help="for certificates and report (default: hwcheck-demo-UID among temporary files)")  # fmt: skip
     demo.set_defaults(run=_deed("demo"))
     shell = deeds.add_parser("shell", help="run a command with a node's tools and NVML; a shell where none is given")
     shell.add_argument("node")
