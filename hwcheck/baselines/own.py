@@ -30,6 +30,11 @@ class Own(NamedTuple):
     source: str
     higher_is_better: bool = True
 
+    @property
+    def unit(self) -> str:
+        """Unit of its figures."""
+        return ("Gb/s" if self.check == "baseline.tcp" else "GB/s") if self.higher_is_better else "us"
+
 
 OWN = {
     "hbm.copy": Own("baseline.hbm_copy", "baseline.hbm.copy", "load-hbm"),

@@ -15,8 +15,9 @@ from rich.text import Text
 
 from hwcheck.baselines import OWN
 from hwcheck.baselines.own import split
-from hwcheck.baselines.references import Sample, pin
-from hwcheck.cli.referring import keep_pinned, load_pinned, named_store, open_store, pinned_file, samples, samples_of
+from hwcheck.baselines.references import NODES_LEAST, Sample, merged, pin
+from hwcheck.cli.planning import keep
+from hwcheck.cli.referring import load_pinned, named_store, open_store, pinned_file, samples, samples_of
 from hwcheck.cli.reporting import find_run
 from hwcheck.errors import UsageError
 from hwcheck.lines import clean
@@ -27,30 +28,62 @@ from hwcheck.report.wanted import wanted
 
 def record(arguments: argparse.Namespace) -> int:
     """Pin the bounds of each cohort; 3 where no cohort has figures enough."""
-    found = [one for path in arguments.runs for one in samples_of(find_run(path, named_store()))]
-    if not arguments.runs:
-        store = open_store(arguments.store)
-        if store is None:
-            raise UsageError("no figures to pin: name runs, or a store")
-        found = samples(store)
-    recorded = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    fresh = pin(found, recorded)
+    found = _figures(arguments)
     path = pinned_file(arguments.references)
-    earlier = load_pinned(arguments.references if path.exists() else None)
-    pinned = {**fresh, "cohorts": {**earlier.get("cohorts", {}), **fresh["cohorts"]}}
+    earlier = load_pinned(path) if path.exists() else {}
+    fresh = pin(found, dt.datetime.now(dt.UTC).isoformat(timespec="seconds"), _Floors().holds)
     if not fresh["cohorts"]:
-        print(f"Nothing is pinned: {len(found)} figures, and no cohort has eight of one test that count.")
+        print(f"Nothing is pinned: {len(found)} figures, and no cohort has eight of one test that count, of "
+              f"{NODES_LEAST} nodes at least.")  # fmt: skip
         return 3
-    keep_pinned(path, json.dumps(pinned, indent=1) + "\n")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    keep(path, json.dumps(merged(earlier, fresh), indent=1) + "\n")
     for cohort, tests in fresh["cohorts"].items():
-        print(f"{cohort}")
+        print(clean(cohort))
         for test, bound in tests.items():
             side = "at least" if OWN[test].higher_is_better else "at most"
-            nodes = f"{bound['nodes']} {'node' if bound['nodes'] == 1 else 'nodes'}"
             print(f"  {test:15} {side} {bound['value']:.4g} {bound['unit']}: median {bound['median']:.4g} of "
-                  f"{bound['count']} figures of {nodes}")  # fmt: skip
+                  f"{bound['count']} parts of {bound['nodes']} nodes")  # fmt: skip
     print(f"pinned in {path}")
     return 0
+
+
+def _figures(arguments: argparse.Namespace) -> list[Sample]:
+    """Return the figures of the runs named, or of the store, the newest first; not those of nodes that fail."""
+    if arguments.runs:
+        runs = sorted((find_run(name, named_store()) for name in arguments.runs), key=_time, reverse=True)
+        failing = [{node["name"] for node in run["nodes"] if node["verdict"] == "fail"} for run in runs]
+        return [one for run, bad in zip(runs, failing, strict=True) for one in samples_of(run) if one.node not in bad]
+    store = open_store(arguments.store)
+    if store is None:
+        raise UsageError("no figures to pin: name runs, or a store")
+    return samples(store)
+
+
+def _time(run: dict[str, Any]) -> dt.datetime:
+    try:
+        told = dt.datetime.fromisoformat(run["started"])
+    except ValueError as error:
+        raise UsageError(f"a run has no time: {run['started'][:40]!r}") from error
+    return told if told.tzinfo else told.replace(tzinfo=dt.UTC)
+
+
+class _Floors:
+    """The bounds of the platforms: a figure below its own is none of a healthy node, whoever else has such."""
+
+    def __init__(self) -> None:
+        self._profiles = ProfileSet()
+        self._floors: dict[str, dict[str, float]] = {}
+
+    def holds(self, sample: Sample) -> bool:
+        """Tell whether a figure meets the bound of its platform; true where there is none."""
+        platform = sample.cohort.partition(",")[0]
+        if platform not in self._floors:
+            is_known = platform in self._profiles.platforms
+            self._floors[platform] = self._profiles.profile(platform).bound_values if is_known else {}
+        own = OWN[split(sample.subject)[0]]
+        floor = self._floors[platform].get(own.bound)
+        return floor is None or (sample.value >= floor if own.higher_is_better else sample.value <= floor)
 
 
 def compare(arguments: argparse.Namespace) -> int:
@@ -66,8 +99,9 @@ def compare(arguments: argparse.Namespace) -> int:
     table = Table("node", "measurement", "value", "earlier", "change", "cohort", "of median", box=None)
     table.columns[1].overflow = "fold"  # never cut: the end tells the device
     for row in rows:
+        value = "not measured" if row["value"] is None else f"{row['value']:.4g} {clean(row['unit'])}"
         table.add_row(
-            Text(clean(row["node"])), Text(clean(row["subject"])), f"{row['value']:.4g} {row['unit']}",
+            Text(clean(row["node"])), Text(clean(row["subject"])), Text(value),
             _shown(row["earlier"]), _percent(row["change"]), _shown(row["median"]), _percent(row["of_median"]),
         )  # fmt: skip
     Console().print(table)
@@ -75,18 +109,25 @@ def compare(arguments: argparse.Namespace) -> int:
 
 
 def _rows(mine: list[Sample], beside: list[Sample], pinned: dict[str, Any]) -> list[dict[str, Any]]:
-    before = {(one.node, one.subject): one.value for one in beside}
+    """Set figures side by side; those that only the earlier run has stand at the end, without a value."""
+    before = {(one.node, one.subject): one for one in beside}
     rows = []
     for one in mine:
         test, _ = split(one.subject)
         bound = pinned.get("cohorts", {}).get(one.cohort, {}).get(test)
-        earlier, median = before.get((one.node, one.subject)), bound["median"] if bound else None
+        median = bound["median"] if bound and bound["unit"] == one.unit else None
+        then = before.pop((one.node, one.subject), None)
+        earlier = then.value if then is not None and then.unit == one.unit else None
         rows.append({
             "node": one.node, "subject": one.subject, "value": one.value, "unit": one.unit, "earlier": earlier,
             "change": one.value / earlier - 1 if earlier else None, "median": median,
             "of_median": one.value / median - 1 if median else None,
         })  # fmt: skip
-    return rows
+    return rows + [
+        {"node": one.node, "subject": one.subject, "value": None, "unit": one.unit, "earlier": one.value,
+         "change": None, "median": None, "of_median": None}
+        for one in before.values()
+    ]  # fmt: skip
 
 
 def _shown(value: float | None) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from hwcheck import __version__
 from hwcheck.cli.planning import keep
 from hwcheck.cli.rolling import holder
-from hwcheck.errors import StoreError
+from hwcheck.errors import StoreError, UsageError
 from hwcheck.findings import NodeVerdict
 from hwcheck.report.json_run import dump_lines, run_object
 from hwcheck.store import Store
@@ -49,15 +49,19 @@ def keep_run(run: dict[str, Any], store: Store | None, output: Path | None) -> b
     Returns:
         Whether it is kept, or nobody wanted it to be.
     """
+    kept = True
+    if store is not None:
+        try:
+            store.keep(run)
+        except StoreError as error:
+            print(f"hwcheck: {error}", file=sys.stderr)
+            kept = False
+        for note in store.notes:
+            print(f"hwcheck: {note}", file=sys.stderr)
     if output is not None:
-        keep(output, dump_lines(run) + "\n")
-    if store is None:
-        return True
-    try:
-        store.keep(run)
-    except StoreError as error:
-        print(f"hwcheck: {error}", file=sys.stderr)
-        return False
-    for note in store.notes:
-        print(f"hwcheck: {note}", file=sys.stderr)
-    return True
+        try:
+            keep(output, dump_lines(run) + "\n")
+        except UsageError as error:
+            print(f"hwcheck: {error}", file=sys.stderr)
+            kept = False
+    return kept

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from hwcheck.baselines.references import Sample, read_pinned, references_of
+from hwcheck.baselines.references import Sample, is_number, read_pinned, references_of
 from hwcheck.describe import cohort
 from hwcheck.engine import References
 from hwcheck.errors import HwcheckError, MachineError
@@ -18,6 +17,9 @@ from hwcheck.facts import Snapshot
 from hwcheck.places import state_home
 from hwcheck.profiles import ProfileSet, identify
 from hwcheck.store import Store
+
+_MANY = 10_000_000
+"""Figures that are asked of a store: all of a large fleet's."""
 
 
 def pinned_file(given: Path | None) -> Path:
@@ -37,27 +39,6 @@ def load_pinned(given: Path | None) -> dict[str, Any]:
     if given is None and not path.exists():
         return {}
     return read_pinned(path.read_text(encoding="utf-8"), str(path))
-
-
-def keep_pinned(path: Path, text: str) -> None:
-    """
-    Replace the pinned bounds, whole or not at all.
-
-    Raises:
-        MachineError: the folder cannot be written.
-    """
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".begun-", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise MachineError(f"{path}: {error.strerror}") from error
 
 
 class Referring:
@@ -99,19 +80,20 @@ def samples(store: Store, node: str = "") -> list[Sample]:
     Raises:
         StoreError: it cannot be asked.
     """
-    found = store.measurements(node=node)
+    found = store.measurements(node=node, limit=_MANY)
     return [Sample(one.node, one.cohort, one.subject, one.value, one.unit, one.conditions, one.run) for one in found]
 
 
 def samples_of(run: dict[str, Any]) -> list[Sample]:
-    """Return the figures of a run JSON."""
-    cohorts = {node["name"]: str(node.get("about", {}).get("cohort", "")) for node in run["nodes"]}
+    """Return the figures of a run JSON; what is no number is none."""
+    cohorts = {node["name"]: str(node["about"].get("cohort", "")) for node in run["nodes"]}
     return [
         Sample(
             one["node"], cohorts.get(one["node"], ""), one["subject"], one["value"], one["unit"], one["conditions"],
             str(run.get("run", "")),
         )
         for one in run["measurements"]
+        if is_number(one["value"])
     ]  # fmt: skip
 
 
