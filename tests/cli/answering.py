@@ -57,7 +57,7 @@ def options(**more: Any) -> argparse.Namespace:
     """Return the command line of a verb that measures."""
     told = {
         "strict": False, "format": "text", "site": [], "profile": "hgx-h200", "only": [], "waivers": None, "tests": [],
-        "idle_ignore": [], "load_timeout": 60.0, "quiet": True, "inventory": [], "nodes": "n1",
+        "idle_ignore": [], "load_timeout": 60.0, "quiet": True, "inventory": [], "nodes": "n1", "no_pairs": True,
     }  # fmt: skip
     return argparse.Namespace(**{**told, **more})
 
