@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import hwcheck
-from hwcheck.cli.main import main
+from hwcheck.cli.start import main
 
 # Names to import, where they differ from the name of the distribution.
 IMPORTED_AS = {"pyyaml": "yaml", "clustershell": "ClusterShell", "ansible-runner": "ansible_runner"}

@@ -39,7 +39,7 @@ _LINES_MAX = 4096
     "hwcheck.load",
     "measurements of hwcheck",
     gives=GIVES,
-    opens=r'\{"test": "[a-z]|\{"init": "cu',
+    opens=r'\{"test": "(?!rdma|ucx)[a-z]|\{"init": "cu',
     continues=r'\{"test": "[a-z]|\{"init": "|\s*$',
 )
 def parse_load(output: Output, facts: FactSink) -> None:

@@ -31,7 +31,7 @@ from datetime import UTC, datetime
 ANYWHERE = 90
 """Rank of the log format whose lines are known by their message alone; what stands in front may be anything."""
 
-_UPTIME = r"\[\s*\d{1,12}\.\d{1,9}\]"
+_UPTIME = r"\[\s*\d{1,9}\.\d{1,9}\]"  # ten digits are no uptime: programs such as UCX print seconds since 1970
 _MONTH = r"(?:[^\W\d_]{1,6}\.?|\d{1,2}[^\W\d_])"  # Mar, Mär, févr., 3月
 _CTIME = rf"\[[^\W\d_]{{1,5}}\.? {_MONTH} [ \d]\d \d\d:\d\d:\d\d \d{{4}}\]"
 _HUMAN = rf"\[(?:{_MONTH} ?\d{{1,2}} \d\d:\d\d|\s+[+]\s?\d{{1,8}}\.\d{{1,9}})\]"
@@ -58,7 +58,7 @@ _PREFIX = re.compile(
     rf"(?P<time>{_UPTIME}|{_CTIME}|{_HUMAN}|{_ISO}|{_SYSLOG}|{_RAW})?"
     rf"\s?(?:{_STREAM})?(?:{_KERNEL}|{_FRAME})?(?:{_UPTIME} ?)?"
 )
-_SHORT_CUT = re.compile(r"\[\s*(?P<time>\d{1,12}\.\d{1,9})\] ")
+_SHORT_CUT = re.compile(r"\[\s*(?P<time>\d{1,9}\.\d{1,9})\] ")
 """The prefix of plain dmesg, of which a log holds millions."""
 
 _STARTS = (

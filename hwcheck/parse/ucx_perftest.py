@@ -33,6 +33,7 @@ _LATENCY, _OVERALL = 0, 4
     gives=GIVES,
     opens=r'\{"test": "ucx',
     continues=r"[+|]|\s|\{|Final:|\[",
+    command=r"\bucx_perftest\b",
 )
 def ucx_perftest(output: Output, facts: FactSink) -> None:
     """Read the row of final numbers."""

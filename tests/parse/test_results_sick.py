@@ -25,7 +25,7 @@ HOSTILE = (
 
 def _parse(case: Path, lines: list[str]) -> Snapshot:
     told = json.loads(case.read_text())
-    return take_snapshot(Evidence(outputs=[Output(told["kind"], lines, command=told["command"])]))
+    return take_snapshot(Evidence(outputs=[Output(told["kind"], lines, command=told.get("command", ""))]))
 
 
 def _lines(case: Path) -> list[str]:
