@@ -31,7 +31,7 @@ def add_measuring_options(group: Any) -> None:
     group.add_argument(
         "--test", dest="tests", metavar="SOURCE", action="append", default=[],
         help="measure this only (may be repeated): a source of hwcheck baseline list, or between nodes rdma.write, "
-        "rdma.latency, ucx, ucx.latency, tcp",
+        "rdma.latency, ucx, ucx.latency, tcp, and nccl over all nodes by mpirun or srun",
     )  # fmt: skip
     group.add_argument("--no-pairs", action="store_true", help="measure nothing between nodes")
     group.add_argument("--pair-seconds", metavar="S", type=seconds, default=5.0,

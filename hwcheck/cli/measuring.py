@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 
 from hwcheck.baselines.idle import why_not_idle
 from hwcheck.baselines.own import sources_to_repeat
-from hwcheck.baselines.pairs import TESTS as BETWEEN
 from hwcheck.checks.coverage import MEASURED
 from hwcheck.cli import targets
 from hwcheck.cli.judging import Bench
-from hwcheck.cli.measuring_pairs import measure_between
+from hwcheck.cli.measuring_pairs import BETWEEN, measure_between
 from hwcheck.engine import References
 from hwcheck.errors import UsageError
 from hwcheck.facts import NODE, Snapshot
