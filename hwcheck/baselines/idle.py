@@ -25,7 +25,7 @@ def why_not_idle(snapshot: Snapshot, ignored: Collection[str] = ()) -> str:
     if isinstance(fact.value, Missing):
         return f"who uses its devices could not be told: {fact.value.detail or fact.value.reason}"
     at_work = [one for one in fact.value if one["name"] not in DAEMONS and one["name"] not in ignored]
-    at_work += _on_gpus(snapshot, ignored, {one["pid"] for one in fact.value})
+    at_work += _on_gpus(snapshot, ignored, {int(one["pid"]) for one in fact.value})
     if not at_work:
         return ""
     shown = ", ".join(f"{one['name'] or '?'} ({one['pid']})" for one in at_work[:4])
@@ -33,11 +33,11 @@ def why_not_idle(snapshot: Snapshot, ignored: Collection[str] = ()) -> str:
 
 
 def _on_gpus(snapshot: Snapshot, ignored: Collection[str], known: set[int]) -> list[dict[str, object]]:
-    """Return what NVML says runs on the GPUs; in a container the files of others are not seen."""
-    found = []
+    """Return what NVML says runs on the GPUs, each once; in a container the files of others are not seen."""
+    found: dict[int, dict[str, object]] = {}
     for _, fact in snapshot.with_fact("gpu.processes"):
         for one in fact.value if fact.present else ():
             name = str(one.get("name") or "").rpartition("/")[2][:15]
             if one.get("pid") not in known and name not in DAEMONS and name not in ignored:
-                found.append({"name": name, "pid": one.get("pid")})
-    return found
+                found.setdefault(one.get("pid"), {"name": name, "pid": one.get("pid")})
+    return list(found.values())

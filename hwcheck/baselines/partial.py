@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from hwcheck.baselines.own import OWN, split
+from hwcheck.baselines.pairs import RDMA_TESTS
 from hwcheck.errors import UsageError
 
 GPU, NIC, CABLE = "gpu", "nic", "cable"
@@ -56,8 +57,8 @@ def read_part(text: str) -> Part:
 
 
 def sources_for(part: Part) -> tuple[str, ...]:
-    """Return the sources of the load that a part takes part in; of a cable and an adapter those between nodes only."""
-    return _OF_GPU if part.kind == GPU else ()
+    """Return the sources of the load that a part takes part in; of a cable and an adapter the tests between nodes."""
+    return _OF_GPU if part.kind == GPU else RDMA_TESTS
 
 
 def subject_of(part: Part, about: Mapping[str, Any]) -> str:

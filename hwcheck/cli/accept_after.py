@@ -28,7 +28,7 @@ class After:
         store: with earlier acceptances.
 
     Attributes:
-        tests: sources of the load that the part takes part in; () for none.
+        tests: sources of the load, or tests between nodes, that the part takes part in.
 
     Raises:
         UsageError: the part is none, or there is no store.

@@ -124,8 +124,7 @@ class _Acceptance:
 
     def _measure(self, folder: AcceptFolder, read: Iterable[Outcome]) -> list[Measured]:
         began = dt.datetime.now(dt.UTC)
-        swapped_alone = self._after is not None and not (self._after.tests or self._arguments.tests)
-        if swapped_alone or self._arguments.no_baseline:  # a cable, an adapter: no test of one node uses it
+        if self._arguments.no_baseline:
             return self._measuring.only_judge(read)
         say("measuring; each test runs alone on its node")
         measured = self._measuring.measure(read)

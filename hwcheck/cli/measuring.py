@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import sys
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
@@ -177,6 +178,8 @@ class Measuring:
             known = {name: (one.outcome.target, take_snapshot(evidence_of(one.outcome))) for name, one in able.items()}
             for name, outcome in measure_between(self._arguments, known, tests).items():
                 able[name].add(outcome)
+        elif tests:
+            print("hwcheck: nothing is measured between nodes: that needs two that are idle", file=sys.stderr)
 
     def only_judge(self, read: Iterable[Outcome]) -> list[Measured]:
         """Judge nodes that were just read, and put none under load."""

@@ -51,8 +51,8 @@ def test_a_second_part_that_has_changed_is_named() -> None:
 
 
 def test_a_cable_needs_no_load_on_the_gpus() -> None:
-    """A GPU is measured by all sources that use it."""
-    assert sources_for(read_part("cable mlx5_1")) == ()
+    """It is measured between nodes; a GPU is by all sources that use it."""
+    assert sources_for(read_part("cable mlx5_1")) == sources_for(read_part("nic0")) == ("rdma.write", "rdma.latency")
     assert "load-hbm" in sources_for(read_part("gpu1"))
 
 
