@@ -65,7 +65,7 @@ ADAPTERS = {
     "keyring": {"errors"},
     "gate": {"__init__", "certificate", "errors", "findings", "sources"},
     "integrations": set(),
-    "apply": {"errors", "findings", "plan", "rollout", "writers"},
+    "apply": {"errors", "findings", "places", "plan", "rollout", "writers"},
     "places": {"errors"},
     "history": {"facts", "places"},
     "store": {"errors", "places"},

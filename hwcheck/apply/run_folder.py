@@ -16,16 +16,15 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import os
 import re
 import secrets
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from hwcheck.errors import UsageError
+from hwcheck.places import write_whole
 
 FORMAT = "hwcheck.apply_run/1"
 PLANNED, BEGUN, CHANGED, GOOD = "planned", "begun", "changed", "good"
@@ -150,17 +149,7 @@ class RunFolder:
 
     def write(self, name: str, content: Any) -> None:
         """Write a file of the run, whole or not at all."""
-        target = self._file(name)
-        fd, path = tempfile.mkstemp(prefix=".begun-", dir=target.parent)
-        try:
-            with os.fdopen(fd, "w", encoding="utf-8") as file:
-                json.dump(content, file, ensure_ascii=True)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(path).replace(target)
-        except BaseException:
-            Path(path).unlink(missing_ok=True)
-            raise
+        write_whole(self._file(name), json.dumps(content, ensure_ascii=True).encode())
 
     def read(self, name: str) -> Any:
         """

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from hwcheck.apply import run_folder as states
-from hwcheck.cli.certifying import Certified, write_whole
+from hwcheck.cli.certifying import PUBLIC, Certified
 from hwcheck.cli.targets import fold
 from hwcheck.errors import MachineError
 from hwcheck.fleet import FLEET
+from hwcheck.places import write_whole
 from hwcheck.report.html import html
 from hwcheck.report.json_run import dump_lines
 from hwcheck.report.sheet import visible
@@ -43,8 +44,8 @@ def write_files(run: dict[str, Any], place: Path) -> None:
         OSError: one cannot be written.
     """
     place.mkdir(parents=True, exist_ok=True)
-    write_whole(place / RUN_FILE, (dump_lines(run) + "\n").encode())
-    write_whole(place / REPORT_FILE, html(run).encode())
+    write_whole(place / RUN_FILE, (dump_lines(run) + "\n").encode(), PUBLIC)
+    write_whole(place / REPORT_FILE, html(run).encode(), PUBLIC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import datetime as dt
 import getpass
 import os
 import socket
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +25,7 @@ from hwcheck.evidence_dir import folder_name
 from hwcheck.fleet import FLEET
 from hwcheck.keyring import Keyring, own_keyring, read_private
 from hwcheck.mechanisms import SEEN
-from hwcheck.places import state_home
+from hwcheck.places import state_home, write_whole
 from hwcheck.profiles import ProfileSet
 from hwcheck.profiles.remedies import listed
 from hwcheck.report.certificate_html import certificate_html
@@ -34,6 +33,8 @@ from hwcheck.report.explain_changes import mechanisms_of
 from hwcheck.sources.catalogue import SOURCES
 
 _RANK = tuple(SEEN)
+PUBLIC = 0o644
+"""Mode of what is meant to be read by all."""
 
 
 @dataclass(slots=True)
@@ -110,8 +111,9 @@ def certify(
             done.refused.append(error)
             continue
         data = sign(certificate, signer.key)
-        write_whole(folder / f"{stem}.cert.json", data)
-        write_whole(folder / f"{stem}.cert.html", certificate_html(certificate, signer.fingerprint).encode())
+        page = certificate_html(certificate, signer.fingerprint).encode()
+        write_whole(folder / f"{stem}.cert.json", data, PUBLIC)
+        write_whole(folder / f"{stem}.cert.html", page, PUBLIC)
         done.files[name] = folder / f"{stem}.cert.json"
     return done
 
@@ -165,19 +167,6 @@ def signer_of(key: Path | None, valid_days: int) -> tuple[Signer, Keyring | None
     ring = own_keyring(state_home())
     own, new = ring.own()
     return Signer(own, who, valid_days), ring if new else None
-
-
-def write_whole(place: Path, data: bytes) -> None:
-    """Write a file beside its place, then move it there; it may be read by all, as a certificate is meant to be."""
-    descriptor, begun = tempfile.mkstemp(prefix=".begun-", dir=place.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            os.fchmod(descriptor, 0o644)
-        Path(begun).replace(place)
-    except BaseException:
-        Path(begun).unlink(missing_ok=True)
-        raise
 
 
 def _user() -> str:

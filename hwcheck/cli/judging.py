@@ -33,7 +33,7 @@ from hwcheck.transports.target import Target
 from hwcheck.waivers import Waiver, load_waivers
 
 if TYPE_CHECKING:
-    from hwcheck.cli.recorder import Recorder
+    from hwcheck.cli.recording import Recorder
 
 
 class Bench:
@@ -96,7 +96,7 @@ class Bench:
             StoreError: the command line names no store.
         """
         if self._store not in (None, "none"):
-            from hwcheck.cli.recorder import Recorder  # noqa: PLC0415 - SQLAlchemy is slow to import
+            from hwcheck.cli.recording import Recorder  # noqa: PLC0415 - SQLAlchemy is slow to import
 
             self.recorder = Recorder(self._store, "check", self.profile, self.started)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +16,7 @@ from hwcheck.facts import Snapshot
 from hwcheck.findings import NodeVerdict, Status
 from hwcheck.parse import take_snapshot, take_snapshots
 from hwcheck.pipeline import Pipeline
+from hwcheck.places import write_whole
 from hwcheck.plan import NodePlan, Plan, check_asked, plan_node
 from hwcheck.plan.file import dump_plan
 from hwcheck.profiles.identify import GENERIC
@@ -156,13 +155,6 @@ def keep(path: Path, text: str) -> None:
         UsageError: it cannot be written.
     """
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_whole(path, text.encode())
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error

@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema
 
-from hwcheck.cli.recorder import keep
+from hwcheck.cli.recording import keep_in
 from hwcheck.cli.when import moment
 from hwcheck.errors import UsageError
 from hwcheck.report import json_run
@@ -43,7 +43,7 @@ def _import(arguments: argparse.Namespace) -> int:
     store = Store.open(arguments.store)
     read = [(name, _read(name)) for name in arguments.files]  # all, before the first is kept
     for name, record in read:
-        keep(store, record)
+        keep_in(store, record)
         print(f"{visible(name)}: {len(record.run['nodes'])} of {visible(str(record.run['started']))}")
     return 0
 

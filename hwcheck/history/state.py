@@ -11,15 +11,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from hwcheck.facts import NAMES, NODE, Facet, Fact, Origin, Snapshot, Subject
-from hwcheck.places import state_home
+from hwcheck.places import state_home, write_whole
 
 FORMAT = "hwcheck.state/1"
 MAX_FILE = 64 << 20
@@ -73,14 +71,7 @@ class State:
             separators=(",", ":"),
         )
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd, path = tempfile.mkstemp(prefix=".begun-", dir=self._folder)  # 0600
-        try:
-            with os.fdopen(fd, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(path).replace(self._path(snapshot.node))
-        except BaseException:
-            Path(path).unlink(missing_ok=True)
-            raise
+        write_whole(self._path(snapshot.node), text.encode(), sync=False)
 
     def _rows(self, snapshot: Snapshot) -> list[list[Any]]:
         return [

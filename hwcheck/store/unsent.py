@@ -9,14 +9,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 from hwcheck.errors import MachineError, StoreError
-from hwcheck.places import state_home
+from hwcheck.places import state_home, write_whole
 from hwcheck.store.address import Address
 from hwcheck.store.writing import NameTakenError, Parcel
 
@@ -35,17 +33,8 @@ def put_aside(given: Parcel, address: Address) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     told = {**given.record.to_json(), "journals": given.journals}
     told["run"] = {**told["run"], "run": given.name}
-    fd, path = tempfile.mkstemp(prefix=".begun-", dir=folder)
     target = folder / f"{quote(given.name, safe='')[:150]}-{given.digest[:8]}.json"
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            json.dump(told, file, ensure_ascii=True, default=str)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(path).replace(target)
-    except BaseException:
-        Path(path).unlink(missing_ok=True)
-        raise
+    write_whole(target, json.dumps(told, ensure_ascii=True, default=str).encode())
     return target
 
 

@@ -124,10 +124,10 @@ def test_files_that_cannot_be_written_where_wanted_lie_beside_the_acceptance(
     """What was measured for an hour is not lost with a full disk; the exit code says that something is amiss."""
     whole = certifying.write_whole
 
-    def write(place: Path, data: bytes) -> None:
+    def write(place: Path, data: bytes, mode: int) -> None:
         if place.parent == out:
             broken()
-        whole(place, data)
+        whole(place, data, mode)
 
     monkeypatch.setattr(certifying, "write_whole", write)
     monkeypatch.setattr(accept_report, "write_whole", write)
