@@ -70,8 +70,8 @@ def _add_record(deeds: Any) -> None:
     parser = deeds.add_parser(
         "record", help="pin the bounds of each cohort by what its nodes have measured",
         description="Make of the figures of healthy nodes the bounds that later runs are held against: for each "
-        "cohort (platform, driver, firmware, kernel) and test the median less six deviations, of eight values at "
-        "least. Figures that do not count are left out.",
+        "cohort (platform, driver, firmware, kernel) and test the median less six deviations, of eight parts and "
+        "three nodes at least. Figures that do not count, and those of nodes that fail, are left out.",
     )  # fmt: skip
     parser.add_argument("runs", metavar="RUN.json", nargs="*", help="of these runs; default: of all in the store")
     parser.add_argument("--references", metavar="FILE", type=Path, help="write here (default: as baseline run reads)")
