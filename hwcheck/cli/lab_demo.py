@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -173,6 +174,8 @@ def run(form: str, output: Path | None) -> int:
         print(f"hwcheck: nodes are folders, not hosts: {'; '.join(lacks) or 'as asked for'}", file=sys.stderr)
     place = output or Path(tempfile.gettempdir(), f"hwcheck-demo-{os.getuid()}")
     place.mkdir(parents=True, exist_ok=True)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # in order: the lab goes down
     with tempfile.TemporaryDirectory(prefix="hwdemo-") as folder:
         demo = Demo(Path(folder), place.resolve(), host)
         demo.forget()
