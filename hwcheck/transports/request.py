@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 import sys
+import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -101,8 +102,17 @@ from hwcheck.sources.program import main
 """.replace(b"@OLDEST@", b"%d, %d" % OLDEST_PYTHON)
 
 
-@functools.cache
+_BUILDING = threading.Lock()
+"""Nodes are asked by many threads, and ast.parse of Python 3.11 must not run in two of them at once (SystemError)."""
+
+
 def _blob(*, load: bool) -> bytes:
+    with _BUILDING:
+        return _built(load=load)
+
+
+@functools.cache
+def _built(*, load: bool) -> bytes:
     """
     Return the modules as one literal; made once for each state of their files, since taking them apart is slow.
 

@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from hwcheck.errors import TransportError
-from hwcheck.transports import local, request
+from hwcheck.transports import cache, local, request
 from hwcheck.transports.fan_out import FanOut, Limits
 from hwcheck.transports.gathered import evidence_of
 from hwcheck.transports.outcome import Outcome
@@ -94,16 +95,16 @@ def test_an_older_python_says_so_itself() -> None:
 
 def test_the_program_is_made_once_for_each_state_of_its_files() -> None:
     """The cache is for the owner alone; a cache that cannot be written does not matter."""
-    request._blob.cache_clear()
+    request._built.cache_clear()
     first = Request().program()
     (kept,) = Path(os.environ["XDG_CACHE_HOME"], "hwcheck").iterdir()
     kept.chmod(0o666)
     kept.write_bytes(b"print('not ours')")
-    request._blob.cache_clear()
+    request._built.cache_clear()
     assert Request().program() == first
     shutil.rmtree(kept.parent)
     kept.parent.write_text("")
-    request._blob.cache_clear()
+    request._built.cache_clear()
     assert Request().program() == first
 
 
@@ -152,3 +153,16 @@ def test_answers_of_one_kind_have_a_file_each() -> None:
     decoder.feed((head * 2 + "HWC1 ibstat absent 0 0 - -\n" + "HWC1 dpkg ok 0 0 - -\n").encode())
     outcome = Outcome(Target("gpu-1"), tuple(decoder.answers))
     assert [file for file, _ in outcome.files()] == ["raw/uname", "raw/uname.2", "", "raw/dpkg"]
+
+
+def test_many_threads_get_the_program_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken apart once: ast.parse of Python 3.11 fails where two threads run it."""
+    monkeypatch.setattr(cache, "load", lambda _name: None)
+    monkeypatch.setattr(cache, "keep", lambda _name, _data: None)
+    built: list[object] = []
+    build = request._build
+    monkeypatch.setattr(request, "_build", lambda files: built.append(files) or build(files))
+    request._built.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        programs = set(pool.map(lambda _: Request(tier="load").program(), range(8)))
+    assert (len(programs), len(built)) == (1, 1)

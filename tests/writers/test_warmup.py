@@ -152,8 +152,8 @@ def test_a_peer_that_does_not_come_is_a_failed_pair(programs: Callable[..., Path
     programs("ib_send_lat")
     port = free_port()
     begun = time.monotonic()
-    told = together([request(peer["name"], port, round_timeout=3.0) for peer in PEERS[:3]])
-    assert time.monotonic() - begun < 25
+    told = together([request(peer["name"], port, round_timeout=8.0) for peer in PEERS[:3]])
+    assert time.monotonic() - begun < 50
     for name, one in told.items():
         failed = {pair["peer"] for pair in one["pairs"] if pair["status"] == "failed"}
         assert failed == {"n3"}, name
