@@ -73,10 +73,6 @@ def make(
     findings = [finding for finding in run["findings"] if finding["node"] == node]
     waived = [finding for finding in findings if finding["waived"] is not None]
     until = _until(node, taken, issued.astimezone(dt.UTC), valid_days, waived)
-    right = [f for f in findings if f["status"] == "pass" or f["waived"] is not None]
-    chosen = [f for f in right if f["check"] in settings.settings]
-    mechanisms = {name for f in chosen for name in settings.settings[f["check"]]}
-    mechanisms |= {change["mechanism"] for change in run.get("changes", ()) if change["node"] == node}
     certificate = {
         "schema": SCHEMA,
         "tool": run["tool"],
@@ -93,15 +89,30 @@ def make(
         "policy": dict(run["profile"]),
         "evidence": evidence_hash or None,
         **_about(about["about"]),
-        "settings": [_setting(finding, settings) for finding in chosen],
-        "baselines": _baselines(run, node, findings, settings),
-        "waivers": [_waiver(finding) for finding in waived],
-        "warnings": [_short(f) for f in findings if f["status"] == "warn" and f["waived"] is None],
-        "coverage": _coverage(about, findings),
-        "seen": _seen(about["about"]["sources"], settings, mechanisms),
+        **_found(run, about, findings, settings),
     }  # fmt: skip
     told: dict[str, Any] = {key: _deep(value) for key, value in certificate.items()}
     return told
+
+
+def _found(
+    run: dict[str, Any], about: dict[str, Any], findings: list[dict[str, Any]], policy: Policy
+) -> dict[str, Any]:
+    """Say what the certificate rests on: settings, figures, what is accepted or warned of, and what was looked at."""
+    waived = [finding for finding in findings if finding["waived"] is not None]
+    chosen = [
+        f for f in findings if f["check"] in policy.settings and (f["status"] == "pass" or f["waived"] is not None)
+    ]
+    mechanisms = {name for f in chosen for name in policy.settings[f["check"]]}
+    mechanisms |= {change["mechanism"] for change in run.get("changes", ()) if change["node"] == about["name"]}
+    return {
+        "settings": [_setting(finding, policy) for finding in chosen],
+        "baselines": _baselines(run, about["name"], findings, policy),
+        "waivers": [_waiver(finding) for finding in waived],
+        "warnings": [_short(f) for f in findings if f["status"] == "warn" and f["waived"] is None],
+        "coverage": _coverage(about, findings),
+        "seen": _seen(about["about"]["sources"], policy, mechanisms),
+    }
 
 
 def evidence_hash(files: Mapping[str, bytes]) -> str:

@@ -27,17 +27,7 @@ def add_parser(verbs: Any) -> None:
         "--dir", metavar="DIR", type=Path, help="folder of the lab (default: $XDG_STATE_HOME/hwcheck/lab)"
     )
     deeds = parser.add_subparsers(title="deeds", metavar="DEED", required=True)
-    up = deeds.add_parser("up", help="make nodes")
-    up.add_argument("-n", "--number", metavar="N", type=_number, default=1, help="how many (default: 1)")
-    up.add_argument("--platform", metavar="P", action="append", default=[],
-                    help=f"{_PLATFORMS} (default: hgx-h200); several take turns")  # fmt: skip
-    up.add_argument("--os", choices=_SYSTEMS, default=_SYSTEMS[0], help=f"flavour of Linux (default: {_SYSTEMS[0]})")
-    up.add_argument("--fault", metavar="F", action="append", default=[], help="a fault of every node (may be repeated)")
-    up.add_argument("--tool", metavar="T", action="append", default=[], choices=_TOOLS,
-                    help=f"a load tool that is installed (may be repeated): {', '.join(_TOOLS)}")  # fmt: skip
-    up.add_argument("--name", metavar="PREFIX", default="lab", help="names are PREFIX-1, PREFIX-2 ... (default: lab)")
-    up.add_argument("--form", choices=_FORMS, default="auto", help="auto takes the best that this machine allows")
-    up.set_defaults(run=_deed("up"))
+    _add_up(deeds)
     down = deeds.add_parser("down", help="take nodes away; all of them where none is named")
     down.add_argument("node", nargs="*")
     down.set_defaults(run=_deed("down"))
@@ -54,6 +44,28 @@ def add_parser(verbs: Any) -> None:
         deed = deeds.add_parser(name, help=text)
         deed.add_argument("node")
         deed.set_defaults(run=_deed(run))
+    _add_demo(deeds)
+    shell = deeds.add_parser("shell", help="run a command with a node's tools and NVML; a shell where none is given")
+    shell.add_argument("node")
+    shell.add_argument("command", nargs=argparse.REMAINDER)
+    shell.set_defaults(run=_deed("shell"))
+
+
+def _add_up(deeds: Any) -> None:
+    up = deeds.add_parser("up", help="make nodes")
+    up.add_argument("-n", "--number", metavar="N", type=_number, default=1, help="how many (default: 1)")
+    up.add_argument("--platform", metavar="P", action="append", default=[],
+                    help=f"{_PLATFORMS} (default: hgx-h200); several take turns")  # fmt: skip
+    up.add_argument("--os", choices=_SYSTEMS, default=_SYSTEMS[0], help=f"flavour of Linux (default: {_SYSTEMS[0]})")
+    up.add_argument("--fault", metavar="F", action="append", default=[], help="a fault of every node (may be repeated)")
+    up.add_argument("--tool", metavar="T", action="append", default=[], choices=_TOOLS,
+                    help=f"a load tool that is installed (may be repeated): {', '.join(_TOOLS)}")  # fmt: skip
+    up.add_argument("--name", metavar="PREFIX", default="lab", help="names are PREFIX-1, PREFIX-2 ... (default: lab)")
+    up.add_argument("--form", choices=_FORMS, default="auto", help="auto takes the best that this machine allows")
+    up.set_defaults(run=_deed("up"))
+
+
+def _add_demo(deeds: Any) -> None:
     demo = deeds.add_parser(
         "demo", help="the whole loop on four nodes, in about a minute",
         description="Make four nodes, one of them healthy, one that no software can fix; judge, fix, measure and "
@@ -63,10 +75,6 @@ def add_parser(verbs: Any) -> None:
     demo.add_argument("-o", "--output", metavar="FOLDER", type=Path,
                       help="for certificates and report (default: hwcheck-demo-UID among temporary files)")  # fmt: skip
     demo.set_defaults(run=_deed("demo"))
-    shell = deeds.add_parser("shell", help="run a command with a node's tools and NVML; a shell where none is given")
-    shell.add_argument("node")
-    shell.add_argument("command", nargs=argparse.REMAINDER)
-    shell.set_defaults(run=_deed("shell"))
 
 
 def _number(text: str) -> int:

@@ -23,6 +23,7 @@ from hwcheck.errors import UsageError
 from hwcheck.lines import clean
 from hwcheck.profiles import ProfileSet
 from hwcheck.profiles.identify import GENERIC
+from hwcheck.report.run_reading import started_of
 from hwcheck.report.wanted import wanted
 
 
@@ -51,21 +52,13 @@ def record(arguments: argparse.Namespace) -> int:
 def _figures(arguments: argparse.Namespace) -> list[Sample]:
     """Return the figures of the runs named, or of the store, the newest first; not those of nodes that fail."""
     if arguments.runs:
-        runs = sorted((find_run(name, named_store()) for name in arguments.runs), key=_time, reverse=True)
+        runs = sorted((find_run(name, named_store()) for name in arguments.runs), key=started_of, reverse=True)
         failing = [{node["name"] for node in run["nodes"] if node["verdict"] == "fail"} for run in runs]
         return [one for run, bad in zip(runs, failing, strict=True) for one in samples_of(run) if one.node not in bad]
     store = open_store(arguments.store)
     if store is None:
         raise UsageError("no figures to pin: name runs, or a store")
     return samples(store)
-
-
-def _time(run: dict[str, Any]) -> dt.datetime:
-    try:
-        told = dt.datetime.fromisoformat(run["started"])
-    except ValueError as error:
-        raise UsageError(f"a run has no time: {run['started'][:40]!r}") from error
-    return told if told.tzinfo else told.replace(tzinfo=dt.UTC)
 
 
 class _Floors:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hwcheck.errors import UsageError
 from hwcheck.fleet import FLEET
+from hwcheck.report.run_reading import started_of
 
 _ORDER = ("pass", "unknown", "fail")
 
@@ -33,7 +33,7 @@ def merge(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         raise UsageError("there is no run to report")
     if len(runs) == 1:
         return runs[0]
-    in_time = sorted(range(len(runs)), key=lambda number: _time(runs[number]))
+    in_time = sorted(range(len(runs)), key=lambda number: started_of(runs[number]))
     last = {node["name"]: number for number in in_time for node in runs[number]["nodes"]}
     merged: dict[str, Any] = {
         **runs[in_time[0]], "profile": _shared([run["profile"] for run in runs], {"name": "several", "hash": "0" * 16}),
@@ -51,14 +51,6 @@ def merge(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     for key in ("kind", "run", "ended", "who"):
         merged.pop(key, None)
     return {**merged, "kind": kind} if kind else merged
-
-
-def _time(run: dict[str, Any]) -> dt.datetime:
-    try:
-        told = dt.datetime.fromisoformat(run["started"])
-    except ValueError as error:
-        raise UsageError(f"a run has no time: {run['started'][:40]!r}") from error
-    return told if told.tzinfo else told.replace(tzinfo=dt.UTC)
 
 
 def _free(name: str, merged: dict[str, Any]) -> str:

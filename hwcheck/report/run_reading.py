@@ -7,6 +7,7 @@ reason of a gap are read off those, as far as reports fold by them.
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import json
 import re
@@ -31,6 +32,20 @@ _NEEDED = {
     "incidents": {"lead", "follows", "text"},
     "measurements": {"node", "name", "subject", "value", "unit", "conditions"},
 }  # fmt: skip
+
+
+def started_of(run: dict[str, Any]) -> dt.datetime:
+    """
+    Return when a run began; a time without a zone is UTC.
+
+    Raises:
+        UsageError: it has none.
+    """
+    try:
+        told = dt.datetime.fromisoformat(run["started"])
+    except ValueError as error:
+        raise UsageError(f"a run has no time: {run['started'][:40]!r}") from error
+    return told if told.tzinfo else told.replace(tzinfo=dt.UTC)
 
 
 def read_run(text: str, where: str) -> dict[str, Any]:
